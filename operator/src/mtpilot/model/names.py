@@ -1,0 +1,71 @@
+"""Labels, annotations and object names: each spelled once.
+
+Names are derived, never stored, so that everything an InferenceService owns can be found again after a restart.
+"""
+
+from mtpilot.api.types import GROUP
+
+FIELD_MANAGER = "mtpilot"
+ROLLOUT_FIELD_MANAGER = "mtpilot-rollout"  # owns the rollout state annotation of a slot and the serving label of a pod
+FINALIZER = f"{GROUP}/finalizer"
+
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY = "mtpilot"
+LABEL_SERVICE = f"{GROUP}/service"
+LABEL_COMPONENT = f"{GROUP}/component"  # engine | gateway
+LABEL_SLOT = f"{GROUP}/slot"  # chat-r0
+LABEL_MODE = f"{GROUP}/mode"  # mtp | batch
+LABEL_SERVING = f"{GROUP}/serving"  # "false": the gateway sends no new request
+LABEL_TEMPLATE_DIGEST = f"{GROUP}/template-digest"
+
+ANNOTATION_DIGEST = f"{GROUP}/digest"  # of the rendered object, to apply only what changed
+ANNOTATION_ROLLOUT_STATE = f"{GROUP}/rollout-state"  # JSON of model.slots.RolloutState
+
+COMPONENT_ENGINE = "engine"
+COMPONENT_GATEWAY = "gateway"
+
+ENGINE_CONTAINER = "engine"
+ENGINE_PORT = 30000
+ENGINE_PORT_NAME = "http"
+GATEWAY_PORT = 8080
+GATEWAY_METRICS_PORT = 8405
+AGENT_PORT = 8406
+
+
+def slot_name(service: str, index: int) -> str:
+    return f"{service}-r{index}"
+
+
+def slot_index(service: str, name: str) -> int | None:
+    """The index of a slot's Deployment name, or None where the name is not one of ours."""
+    prefix = f"{service}-r"
+    suffix = name.removeprefix(prefix)
+    return int(suffix) if name.startswith(prefix) and suffix.isdecimal() else None
+
+
+def gateway_name(service: str) -> str:
+    return f"{service}-gateway"
+
+
+def admin_secret_name(service: str) -> str:
+    return f"{service}-admin"
+
+
+ADMIN_SECRET_KEY = "admin-api-key"  # noqa: S105 - the name of a key, not a secret
+
+
+def selector(service: str) -> str:
+    """Label selector of a service's engine pods, as `/scale` reports it."""
+    return f"{LABEL_SERVICE}={service},{LABEL_COMPONENT}={COMPONENT_ENGINE}"
+
+
+def service_labels(service: str, component: str) -> dict[str, str]:
+    """Labels of everything that belongs to a service."""
+    return {
+        "app.kubernetes.io/name": "mtpilot",
+        "app.kubernetes.io/instance": service,
+        "app.kubernetes.io/component": component,
+        LABEL_MANAGED_BY: MANAGED_BY,
+        LABEL_SERVICE: service,
+        LABEL_COMPONENT: component,
+    }

@@ -1,0 +1,119 @@
+"""A replica slot as it is: its Deployment, its pods, and the rollout state kept on it.
+
+`RolloutState` is the only stored state of a flip. It is written to one annotation in one request, so a decision is either
+made or not, whatever process is killed at whatever moment.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from mtpilot.api.inference_service import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutState:
+    """What was decided for a slot and how far it got; times are UTC.
+
+    Attributes:
+        desired_mode: the mode the slot shall have; differs from the template's mode during a flip.
+        decided_at, reason, message: the decision that set `desired_mode`, for status, events and the flip budget.
+        drain_started_at: set when the pod lost its serving label.
+        replace_started_at: set just before another template is applied; the ready deadline counts from here.
+        target_digest: template digest of the replacement that is under way.
+        rolling_back: the replacement missed its deadline and the served template was put back.
+        served_mode, served_digest: what last served: the place to roll back to.
+        failed_digest, failed_at, failures: the template that never became ready; not tried again until back-off ends.
+    """
+
+    desired_mode: Mode
+    decided_at: datetime | None = None
+    reason: str | None = None
+    message: str | None = None
+    drain_started_at: datetime | None = None
+    replace_started_at: datetime | None = None
+    target_digest: str | None = None
+    rolling_back: bool = False
+    served_mode: Mode | None = None
+    served_digest: str | None = None
+    failed_digest: str | None = None
+    failed_at: datetime | None = None
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateRevision:
+    """A pod template that the Deployment still has a ReplicaSet for."""
+
+    digest: str
+    mode: Mode
+    template: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """The Deployment of one replica.
+
+    `digest` and `mode` are those of the pod template that the Deployment carries now; `observed` tells whether the
+    Deployment controller has seen that template (observedGeneration == generation).
+    """
+
+    name: str
+    index: int
+    uid: str
+    mode: Mode
+    digest: str
+    replicas: int
+    observed: bool
+    deleting: bool = False
+    drifted: bool = False  # somebody else changed fields that we own
+    created_at: datetime
+    state: RolloutState | None = None
+    revisions: tuple[TemplateRevision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One engine pod.
+
+    Attributes:
+        ready: condition Ready is True.
+        was_ready: the pod has been ready at some time (Ready now, or its startup probe has succeeded).
+        serving: the serving label is not "false".
+        crash_looping: a container waits in CrashLoopBackOff, or restarted without ever getting ready.
+        waiting_reason, waiting_message: of a container that cannot start (ErrImagePull, …).
+        unschedulable: the scheduler's words while the pod cannot be placed.
+    """
+
+    name: str
+    uid: str
+    slot: str
+    mode: Mode
+    digest: str
+    ip: str | None = None
+    node: str | None = None
+    created_at: datetime
+    ready: bool = False
+    ready_since: datetime | None = None
+    was_ready: bool = False
+    serving: bool = True
+    terminating: bool = False
+    finished: bool = False  # phase Succeeded or Failed
+    crash_looping: bool = False
+    restarts: int = 0
+    waiting_reason: str | None = None
+    waiting_message: str | None = None
+    unschedulable: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLoad:
+    """`/v1/loads` of one pod, asked directly; None in the snapshot means it did not answer: unknown, not idle."""
+
+    running: int
+    waiting: int
+    effective_max_running_requests: int | None = None
+
+    @property
+    def in_flight(self) -> int:
+        return self.running + self.waiting

@@ -1,0 +1,75 @@
+"""Snapshot: everything one decision looks at, as frozen plain data.
+
+`plan(snapshot, now)` sees nothing else. A snapshot can be saved as YAML and planned again offline with the same result.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mtpilot.api.hardware_class import HardwareClassSpec
+from mtpilot.api.inference_service import InferenceServiceSpec
+from mtpilot.api.status import InferenceServiceStatus
+
+from .metrics import MetricsView
+from .slots import EngineLoad, Pod, Slot
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The InferenceService as read."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    spec: InferenceServiceSpec
+    status: InferenceServiceStatus = field(default_factory=InferenceServiceStatus)
+    deleting_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareView:
+    """The service's hardware class with what its nodes have free now."""
+
+    name: str
+    spec: HardwareClassSpec
+    nodes: int
+    gpus_total: int
+    gpus_free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """An owned object other than a slot. `digest` is our annotation; `ready`/`desired` only for workloads."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    digest: str | None = None
+    deleting: bool = False
+    ready: int | None = None
+    desired: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """An object with a name we need that is not ours; it is never touched."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    service: Service
+    hardware: HardwareView | None = None
+    slots: tuple[Slot, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    children: tuple[Child, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    engines: dict[str, EngineLoad] = field(default_factory=dict)  # pod uid → load; absent: did not answer
+    metrics: MetricsView | None = None
