@@ -82,6 +82,7 @@ class PolicyState(ApiModel):
     pressure: str | None = Field(default=None, max_length=8, description="Up or Down, while the signal persists")
     pressure_since: Timestamp | None = None
     observed_at: Timestamp | None = None
+    recent_moves: tuple[Timestamp, ...] = Field(default=(), max_length=120, description="Starts of the flips of the last hour")
 
 
 class DecisionStatus(ApiModel):

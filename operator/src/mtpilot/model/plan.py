@@ -82,7 +82,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Actions in order, then the status to have, then the events to post.
+    """Actions in order, then the events to post, then the status to have.
+
+    Events come before status because both are derived from the difference to the old status: a process that is killed in
+    between posts an event twice (the poster aggregates) and never loses one.
 
     write_status: the status differs from the one read in something worth a write.
     requeue_seconds: when to look again at the latest.

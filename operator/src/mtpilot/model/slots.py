@@ -4,9 +4,12 @@
 made or not, whatever process is killed at whatever moment.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
+
+from pydantic.alias_generators import to_camel, to_snake
 
 from mtpilot.api.inference_service import Mode
 
@@ -17,7 +20,11 @@ class RolloutState:
 
     Attributes:
         desired_mode: the mode the slot shall have; differs from the template's mode during a flip.
-        decided_at, reason, message: the decision that set `desired_mode`, for status, events and the flip budget.
+        from_mode, decided_at, reason, message: the flip that set `desired_mode`, for status, events and the flip budget;
+            kept until the next flip of this slot.
+        completed_at: when that flip served for the first time; None while it is under way.
+        surge: the slot was added beyond the budget for a flip or a roll; a slot of the old kind retires once it serves.
+        retiring: scaled away: drains, then its Deployment is deleted.
         drain_started_at: set when the pod lost its serving label.
         replace_started_at: set just before another template is applied; the ready deadline counts from here.
         target_digest: template digest of the replacement that is under way.
@@ -27,9 +34,13 @@ class RolloutState:
     """
 
     desired_mode: Mode
+    from_mode: Mode | None = None
     decided_at: datetime | None = None
+    completed_at: datetime | None = None
     reason: str | None = None
     message: str | None = None
+    surge: bool = False
+    retiring: bool = False
     drain_started_at: datetime | None = None
     replace_started_at: datetime | None = None
     target_digest: str | None = None
@@ -67,6 +78,7 @@ class Slot:
     observed: bool
     deleting: bool = False
     drifted: bool = False  # somebody else changed fields that we own
+    object_digest: str | None = None  # our digest annotation of the whole Deployment
     created_at: datetime
     state: RolloutState | None = None
     revisions: tuple[TemplateRevision, ...] = ()
@@ -117,3 +129,35 @@ class EngineLoad:
     @property
     def in_flight(self) -> int:
         return self.running + self.waiting
+
+
+_TIMES = ("decided_at", "completed_at", "drain_started_at", "replace_started_at", "failed_at")
+_MODES = ("desired_mode", "from_mode", "served_mode")
+
+
+def encode_state(state: RolloutState) -> str:
+    """The annotation's text: compact JSON, camelCase, only what is set, keys sorted."""
+    values: dict[str, Any] = {}
+    for item in fields(state):
+        value = getattr(state, item.name)
+        if value is None or value is False or value == 0:
+            continue
+        values[to_camel(item.name)] = value.isoformat() if isinstance(value, datetime) else value
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def decode_state(text: str) -> RolloutState:
+    """Read `encode_state`'s text.
+
+    Raises:
+        ValueError: somebody else wrote the annotation and it cannot be understood.
+    """
+    try:
+        raw = {to_snake(key): value for key, value in json.loads(text).items()}
+        known = {item.name for item in fields(RolloutState)}
+        values = {key: value for key, value in raw.items() if key in known}
+        values |= {key: datetime.fromisoformat(values[key]) for key in _TIMES if key in values}
+        values |= {key: Mode(values[key]) for key in _MODES if key in values}
+        return RolloutState(**values)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"rollout state annotation cannot be read: {error}") from error

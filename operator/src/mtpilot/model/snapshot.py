@@ -9,7 +9,7 @@ from typing import Any
 
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec
-from mtpilot.api.status import InferenceServiceStatus
+from mtpilot.api.status import InferenceServiceStatus, PolicyState
 
 from .metrics import MetricsView
 from .slots import EngineLoad, Pod, Slot
@@ -73,3 +73,4 @@ class Snapshot:
     conflicts: tuple[Conflict, ...] = ()
     engines: dict[str, EngineLoad] = field(default_factory=dict)  # pod uid → load; absent: did not answer
     metrics: MetricsView | None = None
+    memory: PolicyState | None = None  # the policy state of the last plan, where this process made one; else status has it
