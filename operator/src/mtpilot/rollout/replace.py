@@ -1,0 +1,162 @@
+"""Replacing a slot's template, with a deadline and a way back.
+
+The ready deadline counts from the new pod's creation, since the old pod may use its grace period to finish requests. A
+template that missed it is put aside with a back-off; the template that last served is put back, from the Deployment's own
+ReplicaSets where the spec can no longer render it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from mtpilot.api.status import SlotPhase
+from mtpilot.model.plan import ApplyObject, Event, EventType, SetRolloutState
+from mtpilot.model.reasons import Reason
+from mtpilot.model.slots import Pod, RolloutState, Slot
+
+from .context import Context, Step, back_off_ends
+from .pods import leaving, trouble, with_digest
+
+
+def begin_replacement(slot: Slot, state: RolloutState, context: Context) -> Step:
+    """Apply the desired template: state and template change in one write."""
+    target = context.templates.digest(state.desired_mode)
+    state = replace(state, replace_started_at=context.now, target_digest=target, rolling_back=False)
+    manifest = context.templates.manifest(slot.index, state.desired_mode, state)
+    return Step(
+        phase=SlotPhase.REPLACING,
+        state=state,
+        actions=(ApplyObject(manifest=manifest, why=f"{slot.name} takes the {state.desired_mode} template {target}"),),
+        since=context.now,
+        deadline=context.now + context.ready_timeout,
+        message=f"starting in {state.desired_mode}",
+        moving=True,
+    )
+
+
+def continue_replacement(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    """Wait for the new pod; finish, start over with a newer template, or go back at the deadline."""
+    target = context.templates.digest(state.desired_mode)
+    if target != state.target_digest or slot.digest != target:
+        # The spec changed on the way, or the process died between state and template.
+        return begin_replacement(slot, state, context)
+    pod = with_digest(pods, target)
+    if pod is not None and pod.ready:
+        return _complete(slot, pod, state, context)
+    deadline = _deadline(pod, pods, state, context)
+    if context.now >= deadline and not leaving(pods):
+        if state.surge and state.served_digest is None:
+            return Step(
+                phase=SlotPhase.BROKEN, state=state, since=state.replace_started_at, message=_why(pod), moving=True, failed_surge=True
+            )
+        if state.served_digest is not None and state.served_digest != target:
+            return _begin_rollback(slot, pod, state, context)
+    old = leaving(pods)
+    message = f"{old[0].name} finishes its requests" if old else _why(pod)
+    phase = SlotPhase.BROKEN if context.now >= deadline and not old else SlotPhase.REPLACING
+    return Step(phase=phase, state=state, since=state.replace_started_at, deadline=deadline, message=message, moving=True)
+
+
+def _deadline(pod: Pod | None, pods: Sequence[Pod], state: RolloutState, context: Context) -> datetime:
+    started = state.replace_started_at or context.now
+    if pod is not None:
+        started = max(started, pod.created_at)
+    elif leaving(pods):
+        started = context.now
+    return started + context.ready_timeout
+
+
+def _why(pod: Pod | None) -> str:
+    return "no pod yet" if pod is None else trouble(pod) or "the engine is loading"
+
+
+def _complete(slot: Slot, pod: Pod, state: RolloutState, context: Context) -> Step:
+    assert state.target_digest is not None  # noqa: S101 - set with replace_started_at
+    flipped = state.decided_at is not None and state.completed_at is None
+    started = state.replace_started_at or context.now
+    cleared = state.failed_digest == state.target_digest
+    state = replace(
+        state,
+        replace_started_at=None,
+        target_digest=None,
+        served_mode=state.desired_mode,
+        served_digest=slot.digest,
+        completed_at=context.now if flipped else state.completed_at,
+        failed_digest=None if cleared else state.failed_digest,
+        failed_at=None if cleared else state.failed_at,
+        failures=0 if cleared else state.failures,
+    )
+    message = f"{slot.name} serves in {state.desired_mode} {(context.now - started).total_seconds():.0f}s after its template changed"
+    return Step(
+        phase=SlotPhase.SERVING,
+        state=state,
+        actions=(SetRolloutState(slot=slot.name, uid=slot.uid, state=state),),
+        events=(Event(type=EventType.NORMAL, reason=Reason.SLOT_REPLACED, message=message, action="Replace"),),
+        since=pod.ready_since or context.now,
+    )
+
+
+def _begin_rollback(slot: Slot, pod: Pod | None, state: RolloutState, context: Context) -> Step:
+    failed = state.target_digest
+    state = replace(
+        state,
+        rolling_back=True,
+        replace_started_at=context.now,
+        target_digest=None,
+        desired_mode=state.served_mode or slot.mode,
+        completed_at=state.completed_at or (context.now if state.decided_at is not None else None),
+        failed_digest=failed,
+        failed_at=context.now,
+        failures=state.failures + 1 if state.failed_digest == failed else 1,
+    )
+    step = _apply_served(slot, state, context)
+    ends = back_off_ends(state, context)
+    message = (
+        f"{slot.name} was not ready in {slot.mode} within {context.ready_timeout.total_seconds():.0f}s ({_why(pod)}); "
+        f"back to {state.desired_mode}, next try after {ends:%H:%M:%SZ}"
+    )
+    return replace(step, message=message)
+
+
+def _apply_served(slot: Slot, state: RolloutState, context: Context) -> Step:
+    assert state.served_digest is not None  # noqa: S101 - a rollback has a place to go
+    mode = state.served_mode or state.desired_mode
+    if context.templates.digest(mode) == state.served_digest:
+        manifest = context.templates.manifest(slot.index, mode, state)
+    else:
+        kept = context.templates.revision(slot, state.served_digest, state)
+        if kept is None:  # neither the spec nor the cluster has it any more: the present spec is all there is
+            state = replace(state, served_digest=context.templates.digest(mode))
+            kept = context.templates.manifest(slot.index, mode, state)
+        manifest = kept
+    why = f"{slot.name} goes back to the {mode} template {state.served_digest}"
+    return Step(
+        phase=SlotPhase.ROLLING_BACK,
+        state=state,
+        actions=(ApplyObject(manifest=manifest, why=why),),
+        since=state.replace_started_at,
+        moving=True,
+    )
+
+
+def continue_rollback(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    """Wait until what served before serves again; a new spec ends the wait."""
+    wanted = context.templates.digest(state.desired_mode)
+    if wanted not in (state.failed_digest, state.served_digest):
+        return begin_replacement(slot, state, context)
+    if slot.digest != state.served_digest:
+        return _apply_served(slot, state, context)
+    pod = with_digest(pods, slot.digest)
+    if pod is not None and pod.ready:
+        state = replace(state, rolling_back=False, replace_started_at=None, target_digest=None)
+        return Step(
+            phase=SlotPhase.SERVING,
+            state=state,
+            actions=(SetRolloutState(slot=slot.name, uid=slot.uid, state=state),),
+            since=pod.ready_since or context.now,
+            message="back in the mode that last served",
+        )
+    deadline = _deadline(pod, pods, state, context)
+    broken = context.now >= deadline and not leaving(pods)
+    phase = SlotPhase.BROKEN if broken else SlotPhase.ROLLING_BACK
+    return Step(phase=phase, state=state, since=state.replace_started_at, deadline=deadline, message=_why(pod), moving=not broken)

@@ -1,0 +1,54 @@
+"""Retiring a slot: scale-down, the old half of a surge, and deletion of the service all drain before they delete."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mtpilot.api.status import SlotPhase
+from mtpilot.model.plan import Action, DeleteObject, Event, EventType, SetRolloutState
+from mtpilot.model.reasons import Reason
+from mtpilot.model.slots import Pod, RolloutState, Slot
+
+from .context import Context, Step
+from .drain import DrainState, observe_drain, resume_serving, stop_serving
+
+
+def begin_retirement(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    """Take a slot out of service for good. A drain that runs already keeps its start."""
+    state = replace(state, retiring=True, drain_started_at=state.drain_started_at or context.now)
+    step = continue_retirement(slot, pods, state, context)
+    return replace(step, actions=(SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *step.actions))
+
+
+def cancel_retirement(slot: Slot, pods: Sequence[Pod], state: RolloutState) -> tuple[RolloutState, tuple[Action, ...]]:
+    """Scaled up again before the slot was gone: it serves on."""
+    state = replace(state, retiring=False, drain_started_at=None)
+    return state, (SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *resume_serving(pods))
+
+
+def continue_retirement(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    """Drain, then delete the Deployment; its pod still has its grace period after that."""
+    started_at = state.drain_started_at or context.now
+    if slot.deleting:
+        return Step(phase=SlotPhase.RETIRING, state=state, since=started_at, message="its Deployment is being deleted", moving=True)
+    view = observe_drain(pods, started_at, context)
+    if view.state is DrainState.WAITING:
+        return Step(
+            phase=SlotPhase.RETIRING,
+            state=state,
+            actions=stop_serving(pods),
+            since=started_at,
+            deadline=view.deadline,
+            message=view.message,
+            moving=True,
+        )
+    timed_out = view.state is DrainState.TIMED_OUT
+    event = Event(
+        type=EventType.WARNING if timed_out else EventType.NORMAL,
+        reason=Reason.DRAIN_TIMED_OUT if timed_out else Reason.SLOT_RETIRED,
+        message=f"{slot.name} retires: {view.message}",
+        action="Retire",
+    )
+    delete = DeleteObject(api_version="apps/v1", kind="Deployment", name=slot.name, uid=slot.uid, why=f"{slot.name} retires")
+    return Step(
+        phase=SlotPhase.RETIRING, state=state, actions=(*stop_serving(pods), delete), events=(event,), since=started_at, moving=True
+    )

@@ -1,0 +1,162 @@
+"""The next step of one slot, from what is there now.
+
+Level-based: nothing is remembered between two calls except the slot's rollout state, so a step that was cut short by a
+crash is simply taken again. Every change of state is one write, made before the act that it announces.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mtpilot.api.status import SlotPhase
+from mtpilot.model.names import ANNOTATION_DIGEST
+from mtpilot.model.plan import Action, ApplyObject, Event, EventType, SetRolloutState
+from mtpilot.model.reasons import Reason
+from mtpilot.model.slots import Pod, RolloutState, Slot
+from mtpilot.model.snapshot import Manifest
+
+from .context import Context, Step, back_off_ends, is_blocked
+from .drain import DrainState, observe_drain, resume_serving, stop_serving
+from .pods import trouble, with_digest, worth_draining
+from .replace import begin_replacement, continue_replacement, continue_rollback
+from .retire import continue_retirement
+
+
+def state_of(slot: Slot) -> RolloutState:
+    """The slot's rollout state; a slot without one shall stay as its template is."""
+    return slot.state or RolloutState(desired_mode=slot.mode)
+
+
+def is_moving(state: RolloutState) -> bool:
+    return state.retiring or state.drain_started_at is not None or state.replace_started_at is not None
+
+
+def advance(slot: Slot, pods: Sequence[Pod], context: Context, *, may_start: bool) -> Step:
+    """The slot's next step.
+
+    Args:
+        slot, pods: the slot and the pods of its Deployment.
+        context: settings, engine loads, renderings and the time.
+        may_start: whether the slot may begin to move; ignored by one that moves already.
+    """
+    state = state_of(slot)
+    if is_moving(state):
+        return _continue(slot, pods, state, context)
+    target = context.templates.digest(state.desired_mode)
+    if slot.digest == target:
+        return _settled(slot, pods, state, context)
+    if is_blocked(state, target, context):
+        return _waiting(
+            slot, pods, state, f"template {target} never became ready; next try after {back_off_ends(state, context):%H:%M:%SZ}"
+        )
+    if not may_start:
+        return _waiting(slot, pods, state, "waits for its turn to take the new template")
+    return begin_move(slot, pods, state, context)
+
+
+def _continue(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    if state.retiring:
+        return continue_retirement(slot, pods, state, context)
+    if state.rolling_back:
+        return continue_rollback(slot, pods, state, context)
+    if state.replace_started_at is not None:
+        return continue_replacement(slot, pods, state, context)
+    return _continue_drain(slot, pods, state, context)
+
+
+def begin_move(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    """Start towards `state.desired_mode`: drain first, unless there is nothing that could hold a request."""
+    if not worth_draining(pods):
+        return begin_replacement(slot, replace(state, drain_started_at=None), context)
+    state = replace(state, drain_started_at=context.now, replace_started_at=None, target_digest=None)
+    event = Event(
+        type=EventType.NORMAL,
+        reason=Reason.DRAIN_STARTED,
+        message=f"{slot.name}: no new requests; waiting for those in flight",
+        action="Drain",
+    )
+    return Step(
+        phase=SlotPhase.DRAINING,
+        state=state,
+        actions=(SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *stop_serving(pods)),
+        events=(event,),
+        since=context.now,
+        deadline=context.now + context.drain_timeout,
+        moving=True,
+    )
+
+
+def _continue_drain(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    started_at = state.drain_started_at
+    assert started_at is not None  # noqa: S101 - the caller's condition
+    if slot.digest == context.templates.digest(state.desired_mode):
+        state = replace(state, drain_started_at=None)
+        actions = (SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *resume_serving(pods))
+        return Step(phase=SlotPhase.SERVING, state=state, actions=actions, since=context.now, message="the spec is back: drain cancelled")
+    view = observe_drain(pods, started_at, context)
+    if view.state is DrainState.WAITING:
+        return Step(
+            phase=SlotPhase.DRAINING,
+            state=state,
+            actions=stop_serving(pods),
+            since=started_at,
+            deadline=view.deadline,
+            message=view.message,
+            moving=True,
+        )
+    step = begin_replacement(slot, replace(state, drain_started_at=None), context)
+    timed_out = view.state is DrainState.TIMED_OUT
+    event = Event(
+        type=EventType.WARNING if timed_out else EventType.NORMAL,
+        reason=Reason.DRAIN_TIMED_OUT if timed_out else Reason.DRAIN_COMPLETED,
+        message=f"{slot.name}: {view.message} after {(context.now - started_at).total_seconds():.0f}s",
+        action="Drain",
+    )
+    return replace(step, events=(event, *step.events))
+
+
+def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
+    """The Deployment carries the right template: record what serves, mend drift, report the pod."""
+    pod = with_digest(pods, slot.digest)
+    actions: list[Action] = []
+    events: list[Event] = []
+    if pod is not None and pod.ready and (state.served_digest, state.served_mode) != (slot.digest, slot.mode):
+        state = replace(
+            state, served_digest=slot.digest, served_mode=slot.mode, completed_at=state.completed_at or _flip_end(state, context)
+        )
+        actions.append(SetRolloutState(slot=slot.name, uid=slot.uid, state=state))
+    manifest = context.templates.manifest(slot.index, state.desired_mode, state)
+    if slot.drifted or slot.replicas != 1:
+        actions.append(ApplyObject(manifest=manifest, why=f"{slot.name} was changed by somebody else"))
+        events.append(
+            Event(
+                type=EventType.WARNING,
+                reason=Reason.DRIFT_CORRECTED,
+                message=f"{slot.name}: fields of ours were changed by somebody else; applied again",
+            )
+        )
+    elif slot.object_digest is not None and slot.object_digest != object_digest(manifest):
+        actions.append(ApplyObject(manifest=manifest, why=f"{slot.name}: Deployment settings changed, pod template unchanged"))
+    step = _waiting(slot, pods, state, None)
+    return replace(step, actions=(*actions, *resume_serving(pods)), events=tuple(events))
+
+
+def object_digest(manifest: Manifest) -> str | None:
+    """Our digest annotation of a rendered object."""
+    value = manifest.get("metadata", {}).get("annotations", {}).get(ANNOTATION_DIGEST)
+    return str(value) if value is not None else None
+
+
+def _waiting(slot: Slot, pods: Sequence[Pod], state: RolloutState, message: str | None) -> Step:
+    """A slot that does not move: what its pod says."""
+    pod = with_digest(pods, slot.digest)
+    if pod is not None and pod.ready:
+        return Step(phase=SlotPhase.SERVING, state=state, since=pod.ready_since or pod.created_at, message=message)
+    why = trouble(pod) if pod is not None else "no pod yet"
+    broken = pod is not None and (pod.crash_looping or pod.waiting_reason in IMAGE_REASONS)
+    phase = SlotPhase.BROKEN if broken else SlotPhase.PENDING
+    return Step(
+        phase=phase, state=state, since=pod.created_at if pod else slot.created_at, message=message or why or "the engine is loading"
+    )
+
+
+IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError")
