@@ -90,7 +90,7 @@ def _continue_drain(slot: Slot, pods: Sequence[Pod], state: RolloutState, contex
     assert started_at is not None  # noqa: S101 - the caller's condition
     if slot.digest == context.templates.digest(state.desired_mode):
         state = replace(state, drain_started_at=None)
-        actions = (SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *resume_serving(pods))
+        actions: tuple[Action, ...] = (SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *resume_serving(pods))
         return Step(phase=SlotPhase.SERVING, state=state, actions=actions, since=context.now, message="the spec is back: drain cancelled")
     view = observe_drain(pods, started_at, context)
     if view.state is DrainState.WAITING:
@@ -120,9 +120,8 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
     actions: list[Action] = []
     events: list[Event] = []
     if pod is not None and pod.ready and (state.served_digest, state.served_mode) != (slot.digest, slot.mode):
-        state = replace(
-            state, served_digest=slot.digest, served_mode=slot.mode, completed_at=state.completed_at or _flip_end(state, context)
-        )
+        ended = state.completed_at or (context.now if state.decided_at is not None else None)
+        state = replace(state, served_digest=slot.digest, served_mode=slot.mode, completed_at=ended)
         actions.append(SetRolloutState(slot=slot.name, uid=slot.uid, state=state))
     manifest = context.templates.manifest(slot.index, state.desired_mode, state)
     if slot.drifted or slot.replicas != 1:
