@@ -1,0 +1,16 @@
+"""Everything a service owns beside its slots, in the order in which it is applied.
+
+The admin key comes first, because no engine starts without it; then what protects running pods; then the gateway.
+"""
+
+from mtpilot.model.plan import EnsureSecret
+from mtpilot.model.snapshot import HardwareView, Manifest, Service
+
+from .disruption import render_disruption_budget
+from .gateway import render_gateway
+from .secret import render_admin_secret
+
+
+def render_children(service: Service, hardware: HardwareView | None) -> tuple[Manifest | EnsureSecret, ...]:
+    """All objects except slots. They do not need the hardware class to exist, so a gateway answers even while it is missing."""
+    return (render_admin_secret(service), render_disruption_budget(service), *render_gateway(service, hardware))
