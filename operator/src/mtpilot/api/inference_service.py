@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .types import ApiModel, Decimal, Duration, Fraction
+from .types import DNS_LABEL_PATTERN, STORED_DEFAULT, ApiModel, Decimal, Duration, EngineArg, Fraction
 
 
 class Mode(StrEnum):
@@ -24,11 +24,15 @@ class Mode(StrEnum):
 
 
 class Sampling(StrEnum):
+    """How requests sample; greedy decoding accepts more drafts."""
+
     GREEDY = "Greedy"
     SAMPLED = "Sampled"
 
 
 class Objective(StrEnum):
+    """What the mix is chosen for."""
+
     LATENCY = "Latency"
     BALANCED = "Balanced"
     THROUGHPUT = "Throughput"
@@ -43,16 +47,22 @@ class SpeculativeAlgorithm(StrEnum):
 
 
 class PolicyMode(StrEnum):
+    """Who moves the mix: the operator, nobody, or `pinned`."""
+
     AUTO = "Auto"
     RECOMMEND_ONLY = "RecommendOnly"
     PINNED = "Pinned"
 
 
 class MetricsLossPolicy(StrEnum):
+    """What is done while metrics are missing: Hold changes nothing."""
+
     HOLD = "Hold"
 
 
 class RolloutStrategy(StrEnum):
+    """How a slot is replaced: with a spare replica first, one after another, or in place with downtime."""
+
     AUTO = "Auto"
     SURGE = "Surge"
     ROLLING = "Rolling"
@@ -62,73 +72,97 @@ class RolloutStrategy(StrEnum):
 class SecretKey(ApiModel):
     """A key of a Secret in the service's namespace."""
 
-    name: str = Field(min_length=1, max_length=253)
-    key: str = Field(default="token", min_length=1, max_length=253)
+    name: str = Field(min_length=1, max_length=253, description="Name of the Secret")
+    key: str = Field(default="token", min_length=1, max_length=253, description="Key in its data")
 
 
 class ModelCache(ApiModel):
     """Where weights are kept between starts; exactly one of the two."""
 
-    persistent_volume_claim: str | None = Field(default=None, min_length=1, max_length=253)
-    host_path: str | None = Field(default=None, pattern=r"^/.*", max_length=1024)
+    persistent_volume_claim: str | None = Field(default=None, min_length=1, max_length=253, description="A claim in the same namespace")
+    host_path: str | None = Field(default=None, pattern=r"^/.*", max_length=1024, description="A directory of the node, absolute")
 
 
 class ModelSpec(ApiModel):
+    """The model and where its weights come from."""
+
     source: str = Field(min_length=1, max_length=1024, description="hf://ORG/NAME, a path below the cache, or s3://…")
-    revision: str | None = Field(default=None, min_length=1, max_length=128)
+    revision: str | None = Field(default=None, min_length=1, max_length=128, description="Commit, tag or branch at the hub")
     served_name: str | None = Field(
         default=None, min_length=1, max_length=128, description="Name in requests; default: the last part of source"
     )
-    context_length: int | None = Field(default=None, ge=128, le=16_777_216)
-    cache: ModelCache | None = None
+    context_length: int | None = Field(
+        default=None, ge=128, le=16_777_216, description="Longest context of a request; default: the model's own"
+    )
+    cache: ModelCache | None = Field(default=None, description="Where weights are kept between starts")
     token_secret: SecretKey | None = Field(default=None, description="Token of the model hub")
 
 
 class Targets(ApiModel):
+    """Latency goals; a mix that misses one gives way to a mix that meets it."""
+
     ttft: Duration | None = Field(default=None, description="Time to first token")
     itl: Duration | None = Field(default=None, description="Inter-token latency")
 
 
 class WorkloadSpec(ApiModel):
-    input_tokens: int = Field(default=1000, ge=1, le=16_777_216)
-    output_tokens: int = Field(default=1000, ge=1, le=16_777_216)
+    """The usual request, until the operator has seen enough of them."""
+
+    input_tokens: int = Field(default=1000, ge=1, le=16_777_216, description="Mean tokens of a prompt")
+    output_tokens: int = Field(default=1000, ge=1, le=16_777_216, description="Mean tokens of an answer")
     context_tokens: int | None = Field(
         default=None, ge=1, le=16_777_216, description="Mean context while decoding; default: input + output / 2"
     )
-    sampling: Sampling = Sampling.SAMPLED
-    objective: Objective = Objective.BALANCED
-    targets: Targets | None = None
+    sampling: Sampling = Field(default=Sampling.SAMPLED, description="How requests sample; greedy decoding accepts more drafts")
+    objective: Objective = Field(default=Objective.BALANCED, description="What the mix is chosen for")
+    targets: Targets | None = Field(default=None, description="Latency goals")
 
 
 class SpeculationSpec(ApiModel):
-    algorithm: SpeculativeAlgorithm = SpeculativeAlgorithm.NEXTN
-    num_steps: int = Field(default=3, ge=1, le=16)
-    eagle_topk: int = Field(default=1, ge=1, le=64)
-    num_draft_tokens: int = Field(default=4, ge=2, le=256)
-    adaptive: bool = False
-    draft_model: str | None = Field(default=None, min_length=1, max_length=1024)
+    """SGLang's speculative decoding, in its own names."""
+
+    algorithm: SpeculativeAlgorithm = Field(
+        default=SpeculativeAlgorithm.NEXTN, description="--speculative-algorithm; NEXTN is the model's own multi-token-prediction head"
+    )
+    num_steps: int = Field(default=3, ge=1, le=16, description="--speculative-num-steps")
+    eagle_topk: int = Field(default=1, ge=1, le=64, description="--speculative-eagle-topk")
+    num_draft_tokens: int = Field(default=4, ge=2, le=256, description="--speculative-num-draft-tokens; with eagleTopk 1: numSteps + 1")
+    adaptive: bool = Field(default=False, description="--speculative-adaptive: SGLang lowers the steps by itself as the batch grows")
+    draft_model: str | None = Field(
+        default=None, min_length=1, max_length=1024, description="--speculative-draft-model-path, for a draft that is not in the checkpoint"
+    )
 
 
 class BatchModeSpec(ApiModel):
-    max_running_requests: int = Field(ge=1, le=4096)
-    mem_fraction_static: Fraction = "0.85"
-    extra_args: tuple[str, ...] = Field(default=(), max_length=64)
+    """A replica without speculation: many slots."""
+
+    max_running_requests: int = Field(ge=1, le=4096, description="--max-running-requests: the slots of a replica, as far as memory allows")
+    mem_fraction_static: Fraction = Field(
+        default="0.85", description="--mem-fraction-static: share of GPU memory for weights and KV cache, above 0 and below 1"
+    )
+    extra_args: tuple[EngineArg, ...] = Field(
+        default=(), max_length=64, description="Further SGLang arguments, one per item; those that mtpilot renders are refused"
+    )
 
 
 class MtpModeSpec(BatchModeSpec):
-    speculation: SpeculationSpec = SpeculationSpec()
+    """A replica with speculation: fast for each request, few slots."""
+
+    speculation: SpeculationSpec = Field(default=SpeculationSpec(), description="SGLang's speculative decoding")
 
 
 class ModesSpec(ApiModel):
-    mtp: MtpModeSpec
-    batch: BatchModeSpec
+    """The two kinds of replica."""
+
+    mtp: MtpModeSpec = Field(description="Replicas with speculation")
+    batch: BatchModeSpec = Field(description="Replicas without speculation")
 
 
 class MixSpec(ApiModel):
     """A number of replicas for each mode."""
 
-    mtp: int = Field(default=0, ge=0, le=64)
-    batch: int = Field(default=0, ge=0, le=64)
+    mtp: int = Field(default=0, ge=0, le=64, description="Replicas in mode mtp")
+    batch: int = Field(default=0, ge=0, le=64, description="Replicas in mode batch")
 
 
 class Thresholds(ApiModel):
@@ -142,42 +176,57 @@ class Thresholds(ApiModel):
 
 
 class Stabilization(ApiModel):
-    up: Duration = "30s"
-    down: Duration = "3m"
+    """How long a signal must last before the mix moves."""
+
+    up: Duration = Field(default="30s", description="Towards batch; 0s to 1h")
+    down: Duration = Field(default="3m", description="Back towards mtp; 0s to 1h")
 
 
 class PolicySpec(ApiModel):
-    mode: PolicyMode = PolicyMode.AUTO
+    """Who decides the mix, and within which limits."""
+
+    mode: PolicyMode = Field(default=PolicyMode.AUTO, description="Auto moves the mix, RecommendOnly only says what it would do")
     pinned: MixSpec | None = Field(default=None, description="With mode Pinned: the mix; mtp + batch = replicas")
-    thresholds: Thresholds = Thresholds()
-    stabilization: Stabilization = Stabilization()
-    min_dwell: Duration = Field(default="10m", description="Least time between two moves of the mix")
-    max_flips_per_hour: int = Field(default=4, ge=0, le=120)
-    min_replicas: MixSpec = MixSpec()
-    on_metrics_loss: MetricsLossPolicy = MetricsLossPolicy.HOLD
+    thresholds: Thresholds = Field(default=Thresholds(), description="Used until a ThroughputProfile is there")
+    stabilization: Stabilization = Field(default=Stabilization(), description="How long a signal must last before the mix moves")
+    min_dwell: Duration = Field(default="10m", description="Least time between two moves of the mix; 0s to 24h")
+    max_flips_per_hour: int = Field(default=4, ge=0, le=120, description="Budget of replica flips; 0 never flips")
+    min_replicas: MixSpec = Field(default=MixSpec(), description="Least replicas of each mode")
+    on_metrics_loss: MetricsLossPolicy = Field(default=MetricsLossPolicy.HOLD, description="Hold: the mix stays as it is")
 
 
 class RolloutSpec(ApiModel):
-    strategy: RolloutStrategy = RolloutStrategy.AUTO
-    drain_timeout: Duration = "10m"
-    ready_timeout: Duration = "20m"
+    """How a replica is replaced, for a flip as for a change of the spec."""
+
+    strategy: RolloutStrategy = Field(default=RolloutStrategy.AUTO, description="Auto: Surge where GPUs are free, else Rolling")
+    drain_timeout: Duration = Field(default="10m", description="Longest wait for requests in flight; 1s to 24h")
+    ready_timeout: Duration = Field(default="20m", description="After this a replacement is rolled back; 1s to 24h")
     allow_downtime: bool = Field(default=False, description="A single replica may be replaced in place: requests wait at the gateway")
 
 
 class GatewaySpec(ApiModel):
-    replicas: int = Field(default=2, ge=1, le=8)
-    queue_timeout: Duration = "2m"
+    """The proxy in front of the replicas."""
+
+    replicas: int = Field(default=2, ge=1, le=8, description="Gateway pods")
+    queue_timeout: Duration = Field(default="2m", description="Longest wait of a request for a slot; 1s to 1h")
 
 
 class EnvVar(ApiModel):
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)
-    value: str = Field(default="", max_length=4096)
+    """An environment variable of the engine."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128, description="Name of the variable")
+    value: str = Field(default="", max_length=4096, description="Its value")
 
 
 class EngineSpec(ApiModel):
+    """Overlays on the engine pod."""
+
     image: str | None = Field(default=None, min_length=1, max_length=512, description="Default: the hardware class's image")
     env: tuple[EnvVar, ...] = Field(
-        default=(), max_length=64, json_schema_extra={"x-kubernetes-list-map-keys": ["name"], "x-kubernetes-list-type": "map"}
+        default=(),
+        max_length=64,
+        description="Environment of the engine container",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     resources: dict[str, Any] | None = Field(
         default=None, description="Overlay of the engine container's resources; GPUs come from the hardware class"
@@ -188,12 +237,20 @@ class EngineSpec(ApiModel):
 
 
 class InferenceServiceSpec(ApiModel):
-    model: ModelSpec
-    hardware_class: str = Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-    replicas: int = Field(default=1, ge=0, le=64, description="Replica slots: the GPU budget is replicas × the class's GPUs")
-    workload: WorkloadSpec = WorkloadSpec()
-    modes: ModesSpec
-    policy: PolicySpec = PolicySpec()
-    rollout: RolloutSpec = RolloutSpec()
-    gateway: GatewaySpec = GatewaySpec()
-    engine: EngineSpec = EngineSpec()
+    """One model, served by N replicas, each in mode mtp or batch."""
+
+    model: ModelSpec = Field(description="The model and where its weights come from")
+    hardware_class: str = Field(min_length=1, max_length=63, pattern=DNS_LABEL_PATTERN, description="Name of the HardwareClass")
+    replicas: int = Field(
+        default=1,
+        ge=0,
+        le=64,
+        description="Replica slots: the GPU budget is replicas × the class's GPUs",
+        json_schema_extra={**STORED_DEFAULT},
+    )
+    workload: WorkloadSpec = Field(default=WorkloadSpec(), description="The usual request")
+    modes: ModesSpec = Field(description="The two kinds of replica")
+    policy: PolicySpec = Field(default=PolicySpec(), description="Who decides the mix, and within which limits")
+    rollout: RolloutSpec = Field(default=RolloutSpec(), description="How a replica is replaced")
+    gateway: GatewaySpec = Field(default=GatewaySpec(), description="The proxy in front of the replicas")
+    engine: EngineSpec = Field(default=EngineSpec(), description="Overlays on the engine pod")

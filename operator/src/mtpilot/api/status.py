@@ -13,10 +13,12 @@ from .inference_service import MixSpec, Mode
 from .types import ApiModel, Decimal, Timestamp
 
 Text = Annotated[str, Field(max_length=1024)]
+Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)]
+ShortText = Annotated[str, Field(max_length=64)]
 
 
 class SlotPhase(StrEnum):
-    """Derived from live objects and the slot's rollout state, never stored as truth (architecture.md)."""
+    """Where a slot is in its life; derived from live objects, never stored as truth."""
 
     PENDING = "Pending"  # first start: the pod has never been ready
     SERVING = "Serving"
@@ -28,6 +30,8 @@ class SlotPhase(StrEnum):
 
 
 class ConditionType(StrEnum):
+    """What can be said of a service as a whole."""
+
     READY = "Ready"
     METRICS_AVAILABLE = "MetricsAvailable"
     CALIBRATED = "Calibrated"
@@ -37,112 +41,132 @@ class ConditionType(StrEnum):
 
 
 class ConditionStatus(StrEnum):
+    """The Kubernetes condition statuses."""
+
     TRUE = "True"
     FALSE = "False"
     UNKNOWN = "Unknown"
 
 
 class Condition(ApiModel):
-    """The Kubernetes condition convention; `last_transition_time` moves only with `status`."""
+    """A condition as everywhere in Kubernetes."""
 
-    type: ConditionType
-    status: ConditionStatus
-    reason: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)
-    message: Text = ""
-    observed_generation: int = Field(default=0, ge=0)
-    last_transition_time: Timestamp
+    type: ConditionType = Field(description="What is said")
+    status: ConditionStatus = Field(description="Whether it holds")
+    reason: Reason = Field(description="Why, in one word")
+    message: Text = Field(default="", description="Why, in plain words")
+    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this is said of")
+    last_transition_time: Timestamp = Field(description="When `status` last changed")
 
 
 class SlotStatus(ApiModel):
-    name: str = Field(max_length=63)
-    mode: Mode
+    """One replica slot."""
+
+    name: str = Field(max_length=63, description="Name of its Deployment")
+    mode: Mode = Field(description="Mode of the template it carries now")
     desired_mode: Mode | None = Field(default=None, description="Set while the slot is on its way to another mode")
-    phase: SlotPhase
-    since: Timestamp | None = None
-    deadline: Timestamp | None = None
-    effective_max_running_requests: int | None = Field(default=None, ge=0)
-    message: Text | None = None
+    phase: SlotPhase = Field(description="Where the slot is in its life")
+    since: Timestamp | None = Field(default=None, description="When the phase began")
+    deadline: Timestamp | None = Field(default=None, description="When the phase is given up")
+    effective_max_running_requests: int | None = Field(default=None, ge=0, description="Slots that the engine really has")
+    message: Text | None = Field(default=None, description="What the slot waits for")
 
 
 class DemandStatus(ApiModel):
-    output_tokens_per_second: Decimal
-    in_flight: int = Field(default=0, ge=0)
-    queued: int = Field(default=0, ge=0)
-    accept_length: Decimal | None = None
-    window: str = Field(default="60s", max_length=16)
+    """The load when the last decision was made."""
+
+    output_tokens_per_second: Decimal = Field(description="Demand, with what waits in the queue")
+    in_flight: int = Field(default=0, ge=0, description="Requests that run in an engine")
+    queued: int = Field(default=0, ge=0, description="Requests that wait for a slot")
+    accept_length: Decimal | None = Field(default=None, description="Mean tokens per verification step of the mtp replicas")
+    window: str = Field(default="60s", max_length=16, description="Time over which it was measured")
 
 
 class PolicyState(ApiModel):
     """What the rule carries from tick to tick; small and safe to lose."""
 
-    smoothed_tokens_per_second: Decimal | None = None
+    smoothed_tokens_per_second: Decimal | None = Field(default=None, description="Smoothed demand")
     mtp_capacity_tokens_per_second: Decimal | None = Field(default=None, description="Highest rate seen of one full mtp replica")
     mtp_capacity_template: str | None = Field(default=None, max_length=64, description="Template digest that the capacity was seen with")
-    queued_samples: int = Field(default=0, ge=0)
+    queued_samples: int = Field(default=0, ge=0, description="Samples in a row with a queue")
     pressure: str | None = Field(default=None, max_length=8, description="Up or Down, while the signal persists")
-    pressure_since: Timestamp | None = None
-    observed_at: Timestamp | None = None
+    pressure_since: Timestamp | None = Field(default=None, description="When the signal began")
+    observed_at: Timestamp | None = Field(default=None, description="Time of the last sample")
     recent_moves: tuple[Timestamp, ...] = Field(default=(), max_length=120, description="Starts of the flips of the last hour")
 
 
 class DecisionStatus(ApiModel):
     """The present answer: a move that was started, or a hold and its reason."""
 
-    reason: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)
-    message: Text = ""
-    at: Timestamp | None = None
+    reason: Reason = Field(description="Why, in one word")
+    message: Text = Field(default="", description="Why, with the numbers")
+    at: Timestamp | None = Field(default=None, description="When the answer last changed")
     would_change: Text | None = Field(default=None, description="What load or event would change the answer")
 
 
 class HistoryEntry(ApiModel):
-    at: Timestamp
-    slot: str = Field(max_length=63)
-    from_mode: Mode = Field(alias="from")
-    to_mode: Mode = Field(alias="to")
+    """One flip of one slot."""
+
+    at: Timestamp = Field(description="When it was decided")
+    slot: str = Field(max_length=63, description="Name of the slot")
+    from_mode: Mode = Field(alias="from", description="Mode before")
+    to_mode: Mode = Field(alias="to", description="Mode after")
     outcome: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=32, description="Started, Completed or RolledBack")
-    reason: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)
-    message: Text = ""
+    reason: Reason = Field(description="Why, in one word")
+    message: Text = Field(default="", description="Why, with the numbers")
     seconds: int | None = Field(default=None, ge=0, description="From decision to Ready, once completed")
 
 
 class FlipStatus(ApiModel):
-    median_duration: str | None = Field(default=None, max_length=32)
+    """What a flip costs here."""
+
+    median_duration: str | None = Field(default=None, max_length=32, description="From decision to Ready")
 
 
 class SummaryStatus(ApiModel):
     """Ready-made texts for `kubectl get`."""
 
-    mix: str = Field(default="", max_length=64)
-    recommended: str = Field(default="", max_length=64)
-    ready: str = Field(default="", max_length=16)
-    load: str = Field(default="", max_length=64)
-    reason: str = Field(default="", max_length=64)
+    mix: str = Field(default="", max_length=64, description="Replicas by mode")
+    recommended: str = Field(default="", max_length=64, description="The mix that is recommended")
+    ready: str = Field(default="", max_length=16, description="Ready replicas of all")
+    load: str = Field(default="", max_length=64, description="Demand in short")
+    reason: str = Field(default="", max_length=64, description="Reason of the present decision")
 
 
 class EffectiveStatus(ApiModel):
     """Defaults as they were resolved, since the spec is never written."""
 
-    image: str | None = Field(default=None, max_length=512)
-    served_name: str | None = Field(default=None, max_length=128)
-    strategy: str | None = Field(default=None, max_length=16)
+    image: str | None = Field(default=None, max_length=512, description="Engine image")
+    served_name: str | None = Field(default=None, max_length=128, description="Model name in requests")
+    strategy: str | None = Field(default=None, max_length=16, description="What rollout.strategy Auto means here")
 
 
 class InferenceServiceStatus(ApiModel):
-    observed_generation: int = Field(default=0, ge=0)
-    replicas: int = Field(default=0, ge=0)
-    selector: str = Field(default="", max_length=256)
-    mix: MixSpec = MixSpec()
-    recommended: MixSpec | None = None
+    """Which mode, why, since when, what would change it, what it waits for."""
+
+    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this status answers")
+    replicas: int = Field(default=0, ge=0, description="Engine pods, as `/scale` reports them")
+    selector: str = Field(default="", max_length=256, description="Label selector of the engine pods, for `/scale`")
+    mix: MixSpec = Field(default=MixSpec(), description="Replicas by mode, as they are")
+    recommended: MixSpec | None = Field(default=None, description="Replicas by mode, as they should be")
     slots: tuple[SlotStatus, ...] = Field(
-        default=(), max_length=130, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+        default=(),
+        max_length=130,
+        description="Every replica slot",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
-    demand: DemandStatus | None = None
-    policy: PolicyState = PolicyState()
-    decision: DecisionStatus | None = None
-    flip: FlipStatus = FlipStatus()
-    history: tuple[HistoryEntry, ...] = Field(default=(), max_length=10, json_schema_extra={"x-kubernetes-list-type": "atomic"})
-    effective: EffectiveStatus = EffectiveStatus()
-    summary: SummaryStatus = SummaryStatus()
+    demand: DemandStatus | None = Field(default=None, description="The load when the last decision was made")
+    policy: PolicyState = Field(default=PolicyState(), description="What the rule carries from tick to tick")
+    decision: DecisionStatus | None = Field(default=None, description="The present answer and its reason")
+    flip: FlipStatus = Field(default=FlipStatus(), description="What a flip costs here")
+    history: tuple[HistoryEntry, ...] = Field(
+        default=(), max_length=10, description="The last flips, newest first", json_schema_extra={"x-kubernetes-list-type": "atomic"}
+    )
+    effective: EffectiveStatus = Field(default=EffectiveStatus(), description="Defaults as they were resolved")
+    summary: SummaryStatus = Field(default=SummaryStatus(), description="Ready-made texts for `kubectl get`")
     conditions: tuple[Condition, ...] = Field(
-        default=(), max_length=16, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+        default=(),
+        max_length=16,
+        description="Ready, MetricsAvailable, Calibrated, ModeSettled, CapacityAvailable, Degraded",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
