@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mtpilot.model.slots import EngineLoad, Pod
 
+IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError")
+
 
 def live(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Pods that run or are going to: neither finished nor on their way out."""

@@ -16,7 +16,7 @@ from mtpilot.model.snapshot import Manifest
 
 from .context import Context, Step, back_off_ends, is_blocked
 from .drain import DrainState, observe_drain, resume_serving, stop_serving
-from .pods import trouble, with_digest, worth_draining
+from .pods import IMAGE_REASONS, trouble, with_digest, worth_draining
 from .replace import begin_replacement, continue_replacement, continue_rollback
 from .retire import continue_retirement
 
@@ -156,6 +156,3 @@ def _waiting(slot: Slot, pods: Sequence[Pod], state: RolloutState, message: str 
     return Step(
         phase=phase, state=state, since=pod.created_at if pod else slot.created_at, message=message or why or "the engine is loading"
     )
-
-
-IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError")

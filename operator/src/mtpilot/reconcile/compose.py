@@ -1,0 +1,176 @@
+"""plan: observe, decide, step every slot, describe. Composes the pure parts and holds no rule of its own."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from mtpilot.api.status import PolicyState, SlotStatus
+from mtpilot.model.decision import Decision, Demand, FleetState, NoDemand
+from mtpilot.model.names import slot_name
+from mtpilot.model.plan import Action, ApplyObject, EnsureSecret, Event, EventType, Plan
+from mtpilot.model.reasons import Reason
+from mtpilot.model.snapshot import Child, Manifest, Snapshot
+from mtpilot.policy.decide import decide
+from mtpilot.render.arguments import engine_image
+from mtpilot.render.children import render_children
+from mtpilot.render.errors import InvalidArguments
+from mtpilot.render.model_source import served_name
+from mtpilot.rollout.choose import pods_of
+from mtpilot.rollout.context import Context
+from mtpilot.rollout.step import object_digest
+
+from . import conditions, history, status
+from .deletion import plan_deletion
+from .fleet import FleetSteps, desired_mix, rollout_context, step_fleet
+from .observe import fleet_state, flip_seconds, policy_state, read_demand, recent_moves
+from .templates import RenderedTemplates
+
+PERIOD_SECONDS = 10.0
+MOVING_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One tick's intermediate results."""
+
+    demand: Demand | NoDemand
+    decision: Decision | None
+    fleet: FleetState | None
+    steps: FleetSteps
+    children: tuple[Action, ...] = ()
+    problem: tuple[str, str] | None = None
+
+
+def plan(snapshot: Snapshot, now: datetime) -> Plan:
+    """What to do next for one InferenceService.
+
+    Args:
+        snapshot: everything that is known; see `model.snapshot`.
+        now: the time, UTC and aware; the only clock there is.
+    """
+    if snapshot.service.deleting_since is not None:
+        return plan_deletion(snapshot, now)
+    demand = read_demand(snapshot, now)
+    if snapshot.hardware is None:
+        return _describe(snapshot, Tick(demand=demand, decision=None, fleet=None, steps=FleetSteps(snapshot=snapshot)), now)
+    try:
+        templates = RenderedTemplates(snapshot.service, snapshot.hardware)
+        children = render_children(snapshot.service, snapshot.hardware)
+    except InvalidArguments as error:
+        problem = (Reason.INVALID_ARGUMENTS, str(error))
+        return _describe(
+            snapshot, Tick(demand=demand, decision=None, fleet=None, steps=FleetSteps(snapshot=snapshot), problem=problem), now
+        )
+    context = rollout_context(snapshot.service.spec, snapshot, templates, now)
+    return _describe(snapshot, _tick(snapshot, context, demand, children, now), now)
+
+
+def _tick(
+    snapshot: Snapshot, context: Context, demand: Demand | NoDemand, children: tuple[Manifest | EnsureSecret, ...], now: datetime
+) -> Tick:
+    fleet = fleet_state(snapshot, context, now)
+    decision = decide(spec=snapshot.service.spec, demand=demand, fleet=fleet, state=policy_state(snapshot), now=now)
+    steps = step_fleet(snapshot, context, decision, fleet)
+    return Tick(demand=demand, decision=decision, fleet=fleet, steps=steps, children=_children(snapshot, children))
+
+
+def _children(snapshot: Snapshot, wanted: tuple[Manifest | EnsureSecret, ...]) -> tuple[Action, ...]:
+    """Apply what is missing or rendered otherwise; leave alone what is not ours."""
+    there = {(child.kind, child.name): child for child in snapshot.children}
+    taken = {(conflict.kind, conflict.name) for conflict in snapshot.conflicts}
+    actions: list[Action] = []
+    for item in wanted:
+        manifest = item.manifest if isinstance(item, EnsureSecret) else item
+        key = (str(manifest["kind"]), str(manifest["metadata"]["name"]))
+        child: Child | None = there.get(key)
+        if key in taken or (child is not None and child.deleting):
+            continue
+        if isinstance(item, EnsureSecret):
+            actions.extend([item] if child is None else [])
+        elif child is None or child.digest != object_digest(item):
+            actions.append(ApplyObject(manifest=item, why=f"{key[0]} {key[1]} {'is missing' if child is None else 'changed'}"))
+    return tuple(actions)
+
+
+def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
+    """Status, events and the plan around the tick's actions."""
+    service = snapshot.service
+    lines = _lines(snapshot, tick, now)
+    states = {slot.name: step.state for slot in snapshot.slots if (step := tick.steps.steps.get(slot.name)) is not None}
+    states |= {slot_name(service.name, index): state for index, _, state in tick.steps.created}
+    entries = history.merge(service.status.history, states)
+    policy = _policy(snapshot, tick, now)
+    mix = desired_mix(snapshot.slots)
+    found = conditions.Findings(
+        snapshot=snapshot,
+        slots=lines,
+        mix=mix,
+        demand=tick.demand,
+        decision=tick.decision,
+        capacity_seen=policy.mtp_capacity_tokens_per_second,
+        problem=tick.problem,
+    )
+    hardware = snapshot.hardware
+    parts = status.Parts(
+        snapshot=snapshot,
+        slots=lines,
+        mix=mix,
+        demand=tick.demand,
+        decision=tick.decision,
+        policy=policy,
+        history=entries,
+        conditions=conditions.build(found, now),
+        median_flip_seconds=flip_seconds(service.status.model_copy(update={"history": entries})),
+        image=engine_image(service.spec, hardware.spec) if hardware else None,
+        served_name=served_name(service.spec.model),
+    )
+    new = status.build(parts, now)
+    moving = any(step.moving for step in tick.steps.steps.values()) or bool(tick.steps.actions)
+    return Plan(
+        actions=(*tick.children, *tick.steps.actions),
+        status=new,
+        write_status=status.worth_a_write(service.status, new, now),
+        events=(*history.events(service.status.history, entries), *tick.steps.events, *_hold_events(snapshot, tick)),
+        requeue_seconds=MOVING_SECONDS if moving else PERIOD_SECONDS,
+    )
+
+
+def _lines(snapshot: Snapshot, tick: Tick, now: datetime) -> tuple[SlotStatus, ...]:
+    lines: dict[int, SlotStatus] = {}
+    for slot in snapshot.slots:
+        step = tick.steps.steps.get(slot.name)
+        if step is not None:
+            lines[slot.index] = status.slot_status(slot.name, step, slot.mode, pods_of(slot, snapshot.pods), snapshot)
+        else:
+            known = next((line for line in snapshot.service.status.slots if line.name == slot.name), None)
+            if known is not None:
+                lines[slot.index] = known
+    for index, _, state in tick.steps.created:
+        lines[index] = status.created_status(slot_name(snapshot.service.name, index), state, now)
+    return tuple(line for _, line in sorted(lines.items()))
+
+
+def _policy(snapshot: Snapshot, tick: Tick, now: datetime) -> PolicyState:
+    state = tick.decision.state if tick.decision is not None else policy_state(snapshot)
+    moves = set(recent_moves(snapshot, now))
+    started = [step.state for step in tick.steps.steps.values()] + [state for _, _, state in tick.steps.created]
+    moves |= {
+        item.decided_at.replace(microsecond=0)
+        for item in started
+        if item.decided_at is not None and (now - item.decided_at).total_seconds() < 3600
+    }
+    texts = tuple(history.timestamp(at) for at in sorted(moves))[-120:]
+    return state.model_copy(update={"recent_moves": texts, "observed_at": history.timestamp(now)})
+
+
+_SILENT = (Reason.STEADY, Reason.STABILIZING, Reason.MOVE_IN_FLIGHT, Reason.CAPACITY_UNKNOWN, Reason.NO_READY_REPLICA)
+
+
+def _hold_events(snapshot: Snapshot, tick: Tick) -> tuple[Event, ...]:
+    """One event when the reason to hold changes; quiet reasons make none."""
+    decision, before = tick.decision, snapshot.service.status.decision
+    if decision is None or decision.move_to is not None or decision.reason in _SILENT:
+        return ()
+    if before is not None and before.reason == decision.reason:
+        return ()
+    kind = EventType.WARNING if isinstance(tick.demand, NoDemand) else EventType.NORMAL
+    return (Event(type=kind, reason=Reason.HOLDING, message=f"{decision.reason}: {decision.message}", action="Decide"),)

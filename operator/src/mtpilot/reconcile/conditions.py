@@ -1,0 +1,139 @@
+"""Conditions: each derived anew from what is there, every tick.
+
+Messages carry no numbers that move by themselves, so that a steady service causes no writes; the numbers stand in `demand`
+and in the decision.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from mtpilot.api.status import Condition, ConditionStatus, ConditionType, SlotPhase, SlotStatus
+from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
+from mtpilot.model.names import gateway_name
+from mtpilot.model.reasons import Reason
+from mtpilot.model.snapshot import Snapshot
+from mtpilot.rollout.pods import IMAGE_REASONS, live, trouble
+
+from .history import timestamp
+
+Finding = tuple[ConditionStatus, str, str]
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a tick found out besides the snapshot."""
+
+    snapshot: Snapshot
+    slots: Sequence[SlotStatus]
+    mix: Mix
+    demand: Demand | NoDemand
+    decision: Decision | None
+    capacity_seen: str | None
+    problem: tuple[str, str] | None = None  # reason and message of a spec that cannot be carried out
+
+
+def build(found: Findings, now: datetime) -> tuple[Condition, ...]:
+    """All six conditions in a fixed order; a transition time moves only with its status."""
+    judged: dict[ConditionType, Finding] = {
+        ConditionType.READY: _ready(found),
+        ConditionType.METRICS_AVAILABLE: _metrics(found),
+        ConditionType.CALIBRATED: _calibrated(found),
+        ConditionType.MODE_SETTLED: _settled(found),
+        ConditionType.CAPACITY_AVAILABLE: _capacity(found),
+        ConditionType.DEGRADED: _degraded(found),
+    }
+    before = {condition.type: condition for condition in found.snapshot.service.status.conditions}
+    return tuple(_condition(kind, finding, before.get(kind), found.snapshot.service.generation, now) for kind, finding in judged.items())
+
+
+def _condition(kind: ConditionType, finding: Finding, before: Condition | None, generation: int, now: datetime) -> Condition:
+    status, reason, message = finding
+    since = before.last_transition_time if before is not None and before.status is status else timestamp(now)
+    return Condition(
+        type=kind, status=status, reason=reason, message=message[:1024], observed_generation=generation, last_transition_time=since
+    )
+
+
+def _ready(found: Findings) -> Finding:
+    service = found.snapshot.service
+    serving = sum(slot.phase is SlotPhase.SERVING for slot in found.slots)
+    text = f"{serving} of {service.spec.replicas} slots serve"
+    if service.spec.replicas == 0:
+        return FALSE, Reason.SCALED_TO_ZERO, "spec.replicas is 0"
+    if serving == 0:
+        return FALSE, Reason.NO_SLOT_SERVES, text
+    gateway = next(
+        (child for child in found.snapshot.children if child.kind == "Deployment" and child.name == gateway_name(service.name)), None
+    )
+    if gateway is None or not gateway.ready:
+        return FALSE, Reason.GATEWAY_NOT_READY, f"{text}, but no gateway pod is ready"
+    return TRUE, Reason.ALL_SLOTS_SERVE if serving >= service.spec.replicas else Reason.SOME_SLOTS_SERVE, text
+
+
+def _metrics(found: Findings) -> Finding:
+    if isinstance(found.demand, NoDemand):
+        return FALSE, found.demand.reason, found.demand.message
+    return TRUE, Reason.METRICS_FRESH, "every serving replica and the gateway report fresh numbers"
+
+
+def _calibrated(found: Findings) -> Finding:
+    spec = found.snapshot.service.spec
+    missing = f"no ThroughputProfile for {spec.model.source} on {spec.hardware_class}: two thresholds on demand decide"
+    seen = "the capacity of a full mtp replica was seen" if found.capacity_seen else "the capacity of a full mtp replica was not seen yet"
+    return FALSE, Reason.UNCALIBRATED, f"{missing}; {seen}"
+
+
+def _settled(found: Findings) -> Finding:
+    for slot in found.slots:
+        if slot.desired_mode is not None:
+            return FALSE, Reason.FLIPPING, f"{slot.name} goes from {slot.mode} to {slot.desired_mode}"
+    for slot in found.slots:
+        if slot.phase in (SlotPhase.DRAINING, SlotPhase.REPLACING, SlotPhase.RETIRING):
+            return FALSE, Reason.ROLLING_OUT, f"{slot.name} is {slot.phase}"
+        if slot.phase is SlotPhase.ROLLING_BACK:
+            return FALSE, Reason.ROLLED_BACK, f"{slot.name} goes back to {slot.mode}"
+    decision = found.decision
+    if decision is not None and decision.recommended != found.mix and found.snapshot.service.spec.replicas > 0:
+        return FALSE, decision.reason, f"recommended {decision.recommended}, running {found.mix}"
+    return TRUE, Reason.SETTLED, f"{found.mix}"
+
+
+def _capacity(found: Findings) -> Finding:
+    snapshot = found.snapshot
+    if snapshot.hardware is None:
+        return UNKNOWN, Reason.HARDWARE_CLASS_MISSING, f"HardwareClass {snapshot.service.spec.hardware_class} does not exist"
+    for pod in live(snapshot.pods):
+        if pod.unschedulable:
+            return FALSE, Reason.INSUFFICIENT_GPUS, f"{pod.slot}: {pod.unschedulable}"
+    if snapshot.hardware.nodes == 0:
+        return FALSE, Reason.NO_MATCHING_NODES, f"no ready node matches HardwareClass {snapshot.hardware.name}"
+    return TRUE, Reason.CAPACITY_FREE, "every replica has its GPUs"
+
+
+def _degraded(found: Findings) -> Finding:
+    if found.problem is not None:
+        return TRUE, *found.problem
+    if found.snapshot.conflicts:
+        conflict = found.snapshot.conflicts[0]
+        return TRUE, Reason.NAME_CONFLICT, f"{conflict.kind} {conflict.name} exists and is not ours: it is left alone, and ours is not made"
+    if isinstance(found.demand, NoDemand) and found.demand.hang:
+        return TRUE, found.demand.reason, found.demand.message
+    return _broken_pod(found.snapshot) or _failed_template(found.snapshot) or (FALSE, Reason.HEALTHY, "nothing is wrong")
+
+
+def _broken_pod(snapshot: Snapshot) -> Finding | None:
+    for pod in live(snapshot.pods):
+        if pod.crash_looping:
+            return TRUE, Reason.CRASH_LOOP, f"{pod.slot}: {trouble(pod)}"
+        if pod.waiting_reason in IMAGE_REASONS:
+            return TRUE, Reason.IMAGE_PULL_FAILED, f"{pod.slot}: {trouble(pod)}"
+    return None
+
+
+def _failed_template(snapshot: Snapshot) -> Finding | None:
+    for slot in snapshot.slots:
+        if slot.state is not None and slot.state.failed_digest is not None:
+            return TRUE, Reason.ROLLED_BACK, f"{slot.name}: template {slot.state.failed_digest} was not ready in time and is put aside"
+    return None

@@ -1,0 +1,82 @@
+"""Deleting a service: every slot drains at once, then the Deployments go, then the finalizer; the rest is garbage-collected.
+
+The gateway stays until the last engine is gone, since its open streams run through it.
+"""
+
+from datetime import datetime
+
+from mtpilot.api.inference_service import Mode
+from mtpilot.api.status import Condition, ConditionStatus, ConditionType, InferenceServiceStatus, SlotStatus
+from mtpilot.model.plan import Action, Event, Plan, ReleaseService
+from mtpilot.model.reasons import Reason
+from mtpilot.model.slots import RolloutState, Slot
+from mtpilot.model.snapshot import Manifest, Snapshot
+from mtpilot.rollout.choose import pods_of
+from mtpilot.rollout.context import Context
+from mtpilot.rollout.retire import begin_retirement, continue_retirement
+from mtpilot.rollout.step import state_of
+
+from .fleet import rollout_context
+from .history import timestamp
+from .status import slot_status, worth_a_write
+
+
+class _NoTemplates:
+    """Nothing is rendered any more: retirement asks for no template."""
+
+    def digest(self, mode: Mode) -> str:
+        raise LookupError(f"no {mode} template during deletion")
+
+    def manifest(self, index: int, mode: Mode, state: RolloutState) -> Manifest:
+        raise LookupError(f"no {mode} template during deletion")
+
+    def revision(self, slot: Slot, digest: str, state: RolloutState) -> Manifest | None:
+        raise LookupError(f"no template {digest} during deletion")
+
+
+def plan_deletion(snapshot: Snapshot, now: datetime) -> Plan:
+    """The next step of a deletion; ReleaseService once no engine is left."""
+    service = snapshot.service
+    context: Context = rollout_context(service.spec, snapshot, _NoTemplates(), now)
+    actions: list[Action] = []
+    events: list[Event] = []
+    lines: list[SlotStatus] = []
+    for slot in snapshot.slots:
+        pods = pods_of(slot, snapshot.pods)
+        state = state_of(slot)
+        step = continue_retirement(slot, pods, state, context) if state.retiring else begin_retirement(slot, pods, state, context)
+        actions.extend(step.actions)
+        events.extend(step.events)
+        lines.append(slot_status(slot.name, step, slot.mode, pods, snapshot))
+    left = [pod for pod in snapshot.pods if not pod.finished]
+    if not snapshot.slots and not left:
+        return Plan(actions=(ReleaseService(),), status=service.status, write_status=False)
+    waiting = f"{len(snapshot.slots)} slots drain" if snapshot.slots else f"{len(left)} engine pods end"
+    status = _status(snapshot, tuple(lines), waiting, now)
+    return Plan(
+        actions=tuple(actions),
+        status=status,
+        write_status=worth_a_write(service.status, status, now),
+        events=tuple(events),
+        requeue_seconds=1.0,
+    )
+
+
+def _status(snapshot: Snapshot, lines: tuple[SlotStatus, ...], waiting: str, now: datetime) -> InferenceServiceStatus:
+    service = snapshot.service
+    before = {condition.type: condition for condition in service.status.conditions}
+    ready = before.get(ConditionType.READY)
+    since = ready.last_transition_time if ready and ready.status is ConditionStatus.FALSE else timestamp(now)
+    deleting = Condition(
+        type=ConditionType.READY,
+        status=ConditionStatus.FALSE,
+        reason=Reason.DELETING,
+        message=f"is being deleted: {waiting}",
+        observed_generation=service.generation,
+        last_transition_time=since,
+    )
+    others = tuple(condition for condition in service.status.conditions if condition.type is not ConditionType.READY)
+    summary = service.status.summary.model_copy(update={"ready": f"0/{service.spec.replicas}", "reason": Reason.DELETING})
+    return service.status.model_copy(
+        update={"slots": lines, "conditions": (deleting, *others), "summary": summary, "observed_generation": service.generation}
+    )

@@ -1,0 +1,176 @@
+"""Status: built whole every tick, written only when something that matters changed.
+
+Numbers that move by themselves (demand, smoothed values, messages with numbers) are refreshed together with a change that
+matters, and otherwise at most every REFRESH_SECONDS while they really differ. An idle or steady service writes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from mtpilot.api.inference_service import InferenceServiceSpec, MixSpec
+from mtpilot.api.status import (
+    Condition,
+    DecisionStatus,
+    DemandStatus,
+    EffectiveStatus,
+    FlipStatus,
+    HistoryEntry,
+    InferenceServiceStatus,
+    PolicyState,
+    SlotPhase,
+    SlotStatus,
+    SummaryStatus,
+)
+from mtpilot.api.types import format_duration
+from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
+from mtpilot.model.names import selector
+from mtpilot.model.reasons import Reason
+from mtpilot.model.slots import Pod, RolloutState
+from mtpilot.model.snapshot import Snapshot
+from mtpilot.rollout.context import Step
+
+from .history import timestamp
+
+REFRESH_SECONDS = 60.0
+_QUIET_REASONS = (Reason.STEADY, Reason.STABILIZING, Reason.CAPACITY_UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a tick produced, ready to be put together."""
+
+    snapshot: Snapshot
+    slots: tuple[SlotStatus, ...]
+    mix: Mix
+    demand: Demand | NoDemand
+    decision: Decision | None
+    policy: PolicyState
+    history: tuple[HistoryEntry, ...]
+    conditions: tuple[Condition, ...]
+    median_flip_seconds: float | None
+    image: str | None
+    served_name: str | None
+
+
+def two_digits(value: float) -> str:
+    """A decimal string with two significant digits: 4310.7 → 4300, 0.034 → 0.034."""
+    if value <= 0:
+        return "0"
+    text = f"{float(f'{value:.2g}'):.6f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def slot_status(name: str, step: Step, mode: Any, pods: Sequence[Pod], snapshot: Snapshot) -> SlotStatus:
+    """One slot's line in status."""
+    slots = next((load.effective_max_running_requests for pod in pods if (load := snapshot.engines.get(pod.uid)) is not None), None)
+    desired = step.state.desired_mode
+    return SlotStatus(
+        name=name,
+        mode=mode,
+        desired_mode=desired if desired is not mode else None,
+        phase=step.phase,
+        since=timestamp(step.since) if step.since else None,
+        deadline=timestamp(step.deadline) if step.deadline else None,
+        effective_max_running_requests=slots,
+        message=step.message[:1024] if step.message else None,
+    )
+
+
+def created_status(name: str, state: RolloutState, now: datetime) -> SlotStatus:
+    """The line of a slot that this plan creates."""
+    return SlotStatus(name=name, mode=state.desired_mode, phase=SlotPhase.PENDING, since=timestamp(now), message="is being created")
+
+
+def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
+    """The whole status."""
+    service = parts.snapshot.service
+    serving = sum(slot.phase is SlotPhase.SERVING for slot in parts.slots)
+    demand = _demand(parts.demand)
+    decision = _decision(parts.decision, service.status.decision, now)
+    recommended = parts.decision.recommended if parts.decision else None
+    return InferenceServiceStatus(
+        observed_generation=service.generation,
+        replicas=len(parts.slots),
+        selector=selector(service.name),
+        mix=MixSpec(mtp=parts.mix.mtp, batch=parts.mix.batch),
+        recommended=MixSpec(mtp=recommended.mtp, batch=recommended.batch) if recommended else None,
+        slots=parts.slots,
+        demand=demand,
+        policy=parts.policy,
+        decision=decision,
+        flip=FlipStatus(median_duration=_duration(parts.median_flip_seconds)),
+        history=parts.history,
+        effective=_effective(service.spec, parts),
+        summary=SummaryStatus(
+            mix=str(parts.mix),
+            recommended=str(recommended) if recommended else "",
+            ready=f"{serving}/{service.spec.replicas}",
+            load=_load(demand),
+            reason=decision.reason if decision else "",
+        ),
+        conditions=parts.conditions,
+    )
+
+
+def _duration(seconds: float | None) -> str | None:
+    return format_duration(timedelta(seconds=round(seconds))) if seconds is not None else None
+
+
+def _effective(spec: InferenceServiceSpec, parts: Parts) -> EffectiveStatus:
+    return EffectiveStatus(image=parts.image, served_name=parts.served_name, strategy=spec.rollout.strategy)
+
+
+def _demand(demand: Demand | NoDemand) -> DemandStatus | None:
+    if isinstance(demand, NoDemand):
+        return None
+    return DemandStatus(
+        output_tokens_per_second=two_digits(demand.demand_tokens_per_second),
+        in_flight=round(demand.in_flight),
+        queued=round(demand.queued),
+        accept_length=two_digits(demand.accept_length) if demand.accept_length else None,
+    )
+
+
+def _load(demand: DemandStatus | None) -> str:
+    if demand is None:
+        return "unknown"
+    queued = f", {demand.queued} queued" if demand.queued else ""
+    return f"{demand.output_tokens_per_second} tok/s, {demand.in_flight} in flight{queued}"
+
+
+def _decision(decision: Decision | None, before: DecisionStatus | None, now: datetime) -> DecisionStatus | None:
+    if decision is None:
+        return None
+    same = before is not None and before.reason == decision.reason and before.at is not None
+    at = before.at if same and before is not None else timestamp(now)
+    return DecisionStatus(reason=decision.reason, message=decision.message[:1024], at=at, would_change=decision.would_change[:1024] or None)
+
+
+def matters(status: InferenceServiceStatus) -> dict[str, Any]:
+    """The part of a status whose change is worth a write at once."""
+    kept = status.model_dump(by_alias=True, exclude_none=True, exclude={"demand", "policy", "decision"})
+    kept["summary"] = {key: value for key, value in kept["summary"].items() if key not in ("load", "reason")}
+    reason = status.decision.reason if status.decision else None
+    kept["reason"] = Reason.STEADY if reason in _QUIET_REASONS else reason
+    kept["recentMoves"] = list(status.policy.recent_moves)
+    return kept
+
+
+def moving_numbers(status: InferenceServiceStatus) -> dict[str, Any]:
+    """The part that is refreshed at leisure."""
+    policy = status.policy.model_dump(exclude={"observed_at", "recent_moves"}, exclude_none=True)
+    policy["smoothed_tokens_per_second"] = two_digits(float(policy.get("smoothed_tokens_per_second", 0)))
+    reason = status.decision.reason if status.decision else None
+    return {"demand": status.demand, "policy": policy, "reason": reason}
+
+
+def worth_a_write(old: InferenceServiceStatus, new: InferenceServiceStatus, now: datetime) -> bool:
+    """Whether the new status is to be written over the one read."""
+    if matters(old) != matters(new):
+        return True
+    if moving_numbers(old) == moving_numbers(new):
+        return False
+    written = old.policy.observed_at
+    return written is None or (now - datetime.fromisoformat(written)).total_seconds() >= REFRESH_SECONDS
