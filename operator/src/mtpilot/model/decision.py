@@ -50,6 +50,7 @@ class Demand:
     """Load as the rule sees it, in words of policy.md.
 
     served_tokens_per_second is censored at the cap; demand_tokens_per_second is not (arrivals × mean output when saturated).
+    in_flight: requests that run in the engines. queued: requests that wait, in the engines and at the gateway.
     """
 
     at: datetime
@@ -60,6 +61,8 @@ class Demand:
     queued: float
     saturated: bool
     accept_length: float | None = None
+    missing: tuple[str, ...] = ()  # serving pods without usable series: demand is then a lower bound
+    scrape_interval_seconds: float = 0.0  # two looks within one interval are one sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,7 @@ class FleetState:
     gpus_free: int
     gpus_per_replica: int
     median_flip_seconds: float | None = None
+    mtp_digest: str | None = None  # template digest that mtp replicas shall have now; None: taken from those that serve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

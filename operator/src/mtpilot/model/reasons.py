@@ -12,6 +12,7 @@ class Reason(StrEnum):
     REQUESTS_QUEUED = "RequestsQueued"
     DEMAND_FITS_MTP = "DemandFitsMtp"
     PINNED_MIX = "PinnedMix"
+    BELOW_MIN_REPLICAS = "BelowMinReplicas"
     SPEC_CHANGED = "SpecChanged"
     SCALED = "Scaled"
     # decisions: a hold

@@ -1,0 +1,99 @@
+"""Decide: one observation in, one decision out. Move one replica, or hold and say why.
+
+`decide` composes the rule with the guards and with `policy.mode`; it has no memory but the state that it is given and
+returns. The same arguments always give the same answer, on the cluster and from a saved snapshot.
+"""
+
+from datetime import datetime
+
+from mtpilot.api.inference_service import InferenceServiceSpec, Mode, PolicyMode
+from mtpilot.api.status import PolicyState
+from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand
+from mtpilot.model.reasons import Reason
+
+from . import uncalibrated
+from .advice import Advice
+from .bounds import pinned_mix, step_towards
+from .guards import AUTO_CHAIN, PINNED_CHAIN, Proposal, first_violation, one_move_in_flight
+
+_NO_DEMAND_CHANGES = {
+    Reason.PROMETHEUS_TIMEOUT: "an answer of Prometheus",
+    Reason.PROMETHEUS_UNREACHABLE: "an answer of Prometheus",
+    Reason.PROMETHEUS_REFUSED: "a query that Prometheus accepts",
+    Reason.ENGINE_HANGS: "the engine runs its requests again, or is replaced",
+    Reason.NO_READY_REPLICA: "a ready replica",
+}
+
+
+def decide(spec: InferenceServiceSpec, demand: Demand | NoDemand, fleet: FleetState, state: PolicyState, now: datetime) -> Decision:
+    """The decision for one service at `now` (UTC, aware). `Decision.state` goes back in at the next call."""
+    if fleet.replicas == 0:
+        return _hold(Mix(mtp=0, batch=0), Reason.SCALED_TO_ZERO, "the service has no replicas", "spec.replicas above 0", _rested(state))
+    if spec.policy.mode is PolicyMode.PINNED:
+        return _pinned(spec, demand, fleet, state, now)
+    if isinstance(demand, NoDemand):
+        change = _NO_DEMAND_CHANGES.get(Reason(demand.reason), "fresh series of the live replicas")
+        return _hold(fleet.mix, Reason(demand.reason), f"{fleet.mix} stays: {demand.message}", change, state)
+    advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
+    return _guarded(spec, advice, fleet, now)
+
+
+def _rested(state: PolicyState) -> PolicyState:
+    """Without replicas there is no load to remember; what mtp can do, and when it moved, stays true."""
+    return state.model_copy(
+        update={"smoothed_tokens_per_second": None, "queued_samples": 0, "pressure": None, "pressure_since": None, "observed_at": None}
+    )
+
+
+def _guarded(spec: InferenceServiceSpec, advice: Advice, fleet: FleetState, now: datetime) -> Decision:
+    to = advice.to
+    proposal = Proposal(
+        spec=spec,
+        fleet=fleet,
+        now=now,
+        to=to or Mode.MTP,
+        assessment=advice.assessment,
+        forced=advice.forced,
+        overloaded=advice.overloaded,
+    )
+    violation = first_violation(AUTO_CHAIN if to is not None else (one_move_in_flight,), proposal)
+    if violation is not None:
+        text = f"{violation.message}; {advice.message}"
+        return _hold(advice.recommended, violation.reason, text, violation.would_change, advice.state)
+    if to is None:
+        return _hold(advice.recommended, advice.reason, advice.message, advice.would_change, advice.state)
+    if spec.policy.mode is PolicyMode.RECOMMEND_ONLY:
+        text = f"would move one replica to {to} ({advice.reason}): {advice.message}"
+        return _hold(advice.recommended, Reason.RECOMMEND_ONLY, text, f"policy.mode Auto; or {advice.would_change}", advice.state)
+    return Decision(
+        recommended=advice.recommended,
+        move_to=to,
+        reason=advice.reason,
+        message=f"one replica to {to}, {fleet.mix} → {fleet.mix.moved(to)}: {advice.message}",
+        would_change=advice.would_change,
+        state=advice.state,
+    )
+
+
+def _pinned(spec: InferenceServiceSpec, demand: Demand | NoDemand, fleet: FleetState, state: PolicyState, now: datetime) -> Decision:
+    """The pinned mix whatever the load; the state still learns, so that a later Auto starts with what is known."""
+    target = pinned_mix(spec, fleet.replicas)
+    if isinstance(demand, Demand):
+        advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
+        state = advice.state.model_copy(update={"pressure": None, "pressure_since": None})
+    to = step_towards(fleet.mix, target)
+    proposal = Proposal(spec=spec, fleet=fleet, now=now, to=to or Mode.MTP)
+    violation = first_violation(PINNED_CHAIN if to is not None else (one_move_in_flight,), proposal)
+    if violation is not None:
+        text = f"pinned to {target}, {fleet.mix} now: {violation.message}"
+        return _hold(target, violation.reason, text, violation.would_change, state)
+    if to is None:
+        return _hold(target, Reason.PINNED_MIX, f"pinned to {target}", "policy.mode or policy.pinned", state)
+    text = f"one replica to {to}: pinned to {target}, {fleet.mix} now"
+    return Decision(
+        recommended=target, move_to=to, reason=Reason.PINNED_MIX, message=text, would_change="policy.mode or policy.pinned", state=state
+    )
+
+
+def _hold(recommended: Mix, reason: Reason, message: str, would_change: str, state: PolicyState) -> Decision:
+    return Decision(recommended=recommended, move_to=None, reason=reason, message=message, would_change=would_change, state=state)

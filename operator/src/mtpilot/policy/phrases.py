@@ -1,0 +1,33 @@
+"""Numbers and times in the words of messages: the same everywhere, so that a status can be read without the source."""
+
+from datetime import UTC, datetime, timedelta
+
+from mtpilot.api.types import format_duration
+
+
+def rate(tokens_per_second: float) -> str:
+    return f"{tokens_per_second:.0f} tok/s"
+
+
+def clock(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%H:%M:%SZ")
+
+
+def count(value: float) -> str:
+    """A number of requests, which Prometheus gives as a float."""
+    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def span(seconds: float) -> str:
+    """A duration as the API writes it; whole seconds from one second on."""
+    return format_duration(timedelta(seconds=round(seconds) if seconds >= 1 else seconds))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def names(items: tuple[str, ...], most: int = 3) -> str:
+    """`a, b, c and 2 more`."""
+    shown = ", ".join(items[:most])
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
