@@ -1,0 +1,86 @@
+"""HAProxy's runtime interface over its admin socket.
+
+One short connection per call: HAProxy answers in under a millisecond, and a connection that is not kept cannot go stale
+when HAProxy is restarted.
+"""
+
+import asyncio
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mtpilot.render.haproxy import BACKEND, HOLD_SERVER
+
+from .desired import ActualServer
+from .pods import ServerState
+from .ports import GatewayError
+
+ANSWER_TIMEOUT_SECONDS = 2.0
+COMMANDS_PER_CALL = 32  # a command line must fit HAProxy's buffer of 16 KiB
+_SERVERS_ONLY = 4  # object type of `show stat`
+
+
+@dataclass(frozen=True, slots=True)
+class AdminSocket:
+    """The admin socket at `path`."""
+
+    path: Path
+
+    async def servers(self) -> tuple[ActualServer, ...]:
+        """The pool as it is, in its order, without the hold server. Raises GatewayError."""
+        return parse_servers(await self._ask(f"show stat {BACKEND} {_SERVERS_ONLY} -1"))
+
+    async def execute(self, commands: Sequence[str]) -> str:
+        """Run commands in order; the answers, one after the other. Raises GatewayError."""
+        lines = [";".join(commands[start : start + COMMANDS_PER_CALL]) for start in range(0, len(commands), COMMANDS_PER_CALL)]
+        answers = [await self._ask(line) for line in lines]
+        return "\n".join(text for answer in answers if (text := answer.strip()))
+
+    async def _ask(self, line: str) -> str:
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                reader, writer = await asyncio.open_unix_connection(str(self.path))
+                try:
+                    writer.write(f"{line}\n".encode())
+                    await writer.drain()
+                    return (await reader.read()).decode(errors="replace")
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError) as error:
+            raise GatewayError(f"HAProxy's admin socket does not answer: {error or type(error).__name__}") from error
+
+
+def parse_servers(text: str) -> tuple[ActualServer, ...]:
+    """The servers in `show stat`'s CSV. Raises GatewayError when it is something else."""
+    if not text.startswith("# pxname,"):
+        raise GatewayError(f"not statistics of backend {BACKEND}: {text.strip()[:200]!r}")
+    rows = csv.reader(io.StringIO(text.removeprefix("# ").strip()))
+    columns = next(rows)
+    name, sessions, limit, status, address = (columns.index(column) for column in ("svname", "scur", "slim", "status", "addr"))
+    try:
+        return tuple(
+            _server(row[name], row[sessions], row[limit], row[status], row[address]) for row in rows if row and row[name] != HOLD_SERVER
+        )
+    except (IndexError, ValueError) as error:
+        raise GatewayError(f"statistics that cannot be read: {error}") from error
+
+
+def _server(name: str, sessions: str, limit: str, status: str, address: str) -> ActualServer:
+    host, _, port = address.rpartition(":")
+    return ActualServer(
+        name=name,
+        address=host.removeprefix("[").removesuffix("]"),
+        port=int(port),
+        maxconn=int(limit or 0),
+        state=_state(status),
+        sessions=int(sessions or 0),
+    )
+
+
+def _state(status: str) -> ServerState:
+    """HAProxy's status text: `no check` and `UP` take requests; MAINT may have a cause behind it."""
+    if status.startswith("MAINT"):
+        return ServerState.MAINT
+    return ServerState.DRAIN if status.startswith("DRAIN") else ServerState.READY

@@ -1,0 +1,172 @@
+"""The agent: pods in, runtime commands out.
+
+One loop makes HAProxy equal to the pods, woken by a change of the pods and otherwise once a second, which is also how a
+restarted HAProxy gets its servers back. It is never in the data path: with the agent or the API server away, HAProxy goes on
+with the servers it has.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from .desired import ActualServer, desired_servers, diff
+from .pods import EnginePod, ServerState, engine_pods
+from .ports import EngineSlots, Gateway, GatewayError, PodWatch
+from .telemetry import AgentMetrics
+
+SYNC_SECONDS = 1.0
+STALE_SECONDS = 30.0
+SLOTS_ATTEMPTS = 5
+SLOTS_RETRY_SECONDS = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Agent:
+    """Keeps one HAProxy equal to the pods of one service.
+
+    Attributes:
+        watch, gateway, engines: the ports.
+        metrics: the agent's own.
+    """
+
+    watch: PodWatch
+    gateway: Gateway
+    engines: EngineSlots
+    metrics: AgentMetrics = field(default_factory=AgentMetrics)
+    sync_seconds: float = SYNC_SECONDS
+    _pods: tuple[EnginePod, ...] | None = None
+    _changed_at: float | None = None
+    _slots: dict[str, int] = field(default_factory=dict)
+    _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _stopping: bool = False
+    _ready: bool = False
+    _turn_at: float = field(default_factory=time.monotonic)
+    _last_failure: str | None = None
+
+    async def run(self) -> None:
+        """Work until `stop`, and then until HAProxy has ended."""
+        following = asyncio.create_task(self._follow())
+        try:
+            await self._sync_until_stopped(following)
+        finally:
+            tasks = [following, *self._asking.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def stop(self) -> None:
+        """The pod is being ended: go on for as long as HAProxy does, since requests that wait in it still need a replica."""
+        self._stopping = True
+        self._wake.set()
+
+    @property
+    def ready(self) -> bool:
+        """HAProxy has what the pods need, or what an earlier agent gave it."""
+        return self._ready
+
+    @property
+    def alive(self) -> bool:
+        """The loop turns."""
+        return time.monotonic() - self._turn_at < STALE_SECONDS
+
+    async def _sync_until_stopped(self, following: asyncio.Task[None]) -> None:
+        while not following.done():
+            self._turn_at = time.monotonic()
+            self._wake.clear()
+            try:
+                await self._sync()
+            except GatewayError as error:
+                self._note_failure(str(error))
+                self.metrics.haproxy_up.set(0)
+                if self._stopping:
+                    return
+            await self._sleep()
+        await following
+
+    async def _sleep(self) -> None:
+        try:
+            async with asyncio.timeout(self.sync_seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _sync(self) -> None:
+        actual = await self.gateway.servers()
+        self.metrics.haproxy_up.set(1)
+        changed_at, pods = self._changed_at, self._pods
+        if pods is None:
+            self._ready = self._ready or any(server.state is ServerState.READY for server in actual)
+            self._count(actual)
+            return
+        desired = desired_servers(pods, self._slots, actual)
+        self.metrics.unplaced.set(len(desired.unplaced))
+        commands = diff(desired.servers, actual)
+        if commands:
+            actual = await self._apply(commands)
+            desired = desired_servers(pods, self._slots, actual)
+        self._count(actual)
+        if left := diff(desired.servers, actual):
+            self._note_failure(f"HAProxy did not take: {'; '.join(left)}")
+            return
+        self._note_agreement(changed_at)
+
+    async def _apply(self, commands: Sequence[str]) -> tuple[ActualServer, ...]:
+        answer = await self.gateway.execute(commands)
+        self.metrics.commands.inc(len(commands))
+        _log.info("servers changed", commands=list(commands), answer=answer)
+        return await self.gateway.servers()
+
+    def _note_agreement(self, changed_at: float | None) -> None:
+        self._ready = True
+        self._last_failure = None
+        self.metrics.synced.set_to_current_time()
+        if changed_at is not None and self._changed_at == changed_at:
+            self.metrics.reaction.observe(time.monotonic() - changed_at)
+            self._changed_at = None
+
+    def _note_failure(self, why: str) -> None:
+        """Count each, log the first of a kind: the loop comes by every second."""
+        self.metrics.failures.inc()
+        if why != self._last_failure:
+            _log.warning("not in sync", why=why)
+        self._last_failure = why
+
+    def _count(self, actual: Sequence[ActualServer]) -> None:
+        for state in ServerState:
+            self.metrics.servers.labels(state=state.value).set(sum(server.state is state for server in actual))
+
+    async def _follow(self) -> None:
+        async for manifests in self.watch.snapshots():
+            pods = engine_pods(manifests)
+            self.metrics.pods_seen.set_to_current_time()
+            if pods != self._pods:
+                self._pods, self._changed_at = pods, time.monotonic()
+                self._wake.set()
+            self._ask_for_slots()
+
+    def _ask_for_slots(self) -> None:
+        """Ask each engine once when it gets ready; forget those that are gone."""
+        pods = self._pods or ()
+        present = {pod.instance for pod in pods}
+        self._slots = {instance: slots for instance, slots in self._slots.items() if instance in present}
+        self._asking = {instance: task for instance, task in self._asking.items() if instance in present or not task.done()}
+        for pod in pods:
+            if pod.state is ServerState.READY and pod.instance not in self._slots and pod.instance not in self._asking:
+                self._asking[pod.instance] = asyncio.create_task(self._learn_slots(pod))
+
+    async def _learn_slots(self, pod: EnginePod) -> None:
+        """NB: until it answers, and for good when it never does, the pod's own arguments count."""
+        for _ in range(SLOTS_ATTEMPTS):
+            slots = await self.engines.effective_slots(pod)
+            if slots is not None:
+                self._slots[pod.instance] = slots
+                self._wake.set()
+                return
+            await asyncio.sleep(SLOTS_RETRY_SECONDS)
+        _log.warning("engine does not say its slots, going by its arguments", pod=pod.name, slots=pod.requested_slots)

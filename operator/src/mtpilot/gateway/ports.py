@@ -1,0 +1,51 @@
+"""Ports of the gateway agent: the pods, HAProxy and the engines, as the agent uses them.
+
+The agent is tested against the real HAProxy with pods made up by a test; on a cluster the adapters stand behind these.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from mtpilot.model.snapshot import Manifest
+
+from .desired import ActualServer
+from .pods import EnginePod
+
+
+class PodWatch(Protocol):
+    """The engine pods of one service."""
+
+    def snapshots(self) -> AsyncIterator[tuple[Manifest, ...]]:
+        """All pods as they are, first once listed and then after each change; never ends and never raises.
+
+        While the API server does not answer nothing is yielded: the last set stays valid.
+        """
+        ...
+
+
+class Gateway(Protocol):
+    """HAProxy's runtime interface."""
+
+    async def servers(self) -> tuple[ActualServer, ...]:
+        """The servers of the pool as they are.
+
+        Raises:
+            GatewayError: HAProxy is not there or did not understand.
+        """
+        ...
+
+    async def execute(self, commands: Sequence[str]) -> str:
+        """Run runtime commands in order; gives HAProxy's answers. Raises GatewayError as above."""
+        ...
+
+
+class EngineSlots(Protocol):
+    """What an engine says about itself."""
+
+    async def effective_slots(self, pod: EnginePod) -> int | None:
+        """Requests that the engine runs at a time, all its ranks together; None: it did not answer. Never raises."""
+        ...
+
+
+class GatewayError(Exception):
+    """HAProxy is not there, or did not understand."""

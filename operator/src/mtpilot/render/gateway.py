@@ -1,0 +1,110 @@
+"""The gateway of a service: HAProxy and its agent in one pod, what they need, and the Service in front.
+
+The gateway outlives every flip: nothing in it hangs on the replicas or their modes, so only a change of its own settings or
+of mtpilot's images rolls it, and then one pod at a time, each finishing its streams.
+"""
+
+import hashlib
+from typing import Any
+
+from mtpilot.api.types import GROUP
+from mtpilot.model.names import (
+    COMPONENT_GATEWAY,
+    GATEWAY_METRICS_PORT,
+    GATEWAY_PORT,
+    LABEL_COMPONENT,
+    LABEL_SERVICE,
+    gateway_name,
+)
+from mtpilot.model.snapshot import HardwareView, Manifest, Service
+
+from .digest import DIGEST_LENGTH, with_digest
+from .gateway_pod import gateway_pod_spec
+from .haproxy import CONFIG_FILE, haproxy_config
+from .owner import owned_object
+
+ANNOTATION_CONFIG_DIGEST = f"{GROUP}/config-digest"
+SERVICE_PORT = 80
+
+
+def render_gateway(service: Service, hardware: HardwareView | None = None) -> tuple[Manifest, ...]:
+    """All objects of the gateway, in the order in which they are applied.
+
+    `hardware` is taken as every renderer takes it; a gateway runs on any node and needs nothing of it.
+    """
+    config = haproxy_config(service.name, service.spec)
+    objects = (
+        _config_map(service, config),
+        _owned(service, "v1", "ServiceAccount"),
+        _role(service),
+        _role_binding(service),
+        _deployment(service, config),
+        _service(service),
+        *((_disruption_budget(service),) if service.spec.gateway.replicas > 1 else ()),
+    )
+    return tuple(with_digest(manifest) for manifest in objects)
+
+
+def _owned(service: Service, api_version: str, kind: str, *, name: str | None = None, **fields: Any) -> Manifest:
+    return owned_object(
+        service, api_version=api_version, kind=kind, name=name or gateway_name(service.name), component=COMPONENT_GATEWAY, **fields
+    )
+
+
+def _selector(service: Service) -> dict[str, str]:
+    return {LABEL_SERVICE: service.name, LABEL_COMPONENT: COMPONENT_GATEWAY}
+
+
+def _config_map(service: Service, config: str) -> Manifest:
+    return _owned(service, "v1", "ConfigMap", data={CONFIG_FILE: config})
+
+
+def _role(service: Service) -> Manifest:
+    """Reads pods of its namespace, nothing else: RBAC cannot narrow a list to labels."""
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    return _owned(service, "rbac.authorization.k8s.io/v1", "Role", rules=rules)
+
+
+def _role_binding(service: Service) -> Manifest:
+    name = gateway_name(service.name)
+    return _owned(
+        service,
+        "rbac.authorization.k8s.io/v1",
+        "RoleBinding",
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        subjects=[{"kind": "ServiceAccount", "name": name, "namespace": service.namespace}],
+    )
+
+
+def _deployment(service: Service, config: str) -> Manifest:
+    labels = _owned(service, "apps/v1", "Deployment")["metadata"]["labels"]
+    annotations = {
+        ANNOTATION_CONFIG_DIGEST: hashlib.sha256(config.encode()).hexdigest()[:DIGEST_LENGTH],
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": str(GATEWAY_METRICS_PORT),
+        "prometheus.io/path": "/metrics",
+    }
+    return _owned(
+        service,
+        "apps/v1",
+        "Deployment",
+        spec={
+            "replicas": service.spec.gateway.replicas,
+            "revisionHistoryLimit": 2,
+            "selector": {"matchLabels": _selector(service)},
+            # A new pod takes requests before an old one leaves.
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": gateway_pod_spec(service)},
+        },
+    )
+
+
+def _service(service: Service) -> Manifest:
+    """The name that clients use: the InferenceService's own."""
+    ports = [{"name": "http", "port": SERVICE_PORT, "targetPort": GATEWAY_PORT, "protocol": "TCP", "appProtocol": "http"}]
+    return _owned(service, "v1", "Service", name=service.name, spec={"type": "ClusterIP", "selector": _selector(service), "ports": ports})
+
+
+def _disruption_budget(service: Service) -> Manifest:
+    spec = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": {"matchLabels": _selector(service)}}
+    return _owned(service, "policy/v1", "PodDisruptionBudget", spec=spec)

@@ -1,0 +1,153 @@
+"""The gateway's pod: the haproxy and the agent container, their probes, and an end that breaks no stream.
+
+How it ends: the hook leaves time for clients to learn of it, then asks HAProxy for a soft stop (no new connections, open
+requests finish) and stays until HAProxy is gone. So the signal that follows does not matter: the official image names a soft
+one, other runtimes send SIGTERM, which would cut every stream.
+"""
+
+from typing import Any
+
+from mtpilot.api.types import parse_duration
+from mtpilot.model.names import (
+    AGENT_PORT,
+    COMPONENT_GATEWAY,
+    GATEWAY_METRICS_PORT,
+    GATEWAY_PORT,
+    LABEL_COMPONENT,
+    LABEL_SERVICE,
+    gateway_name,
+)
+from mtpilot.model.snapshot import Service
+
+from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, RUN_DIR_ENV
+
+HAPROXY_IMAGE = "haproxy:2.8-alpine"
+AGENT_IMAGE = "mtpilot:0.1.0"
+CONFIG_DIR = "/usr/local/etc/haproxy"
+RUN_DIR = "/var/run/mtpilot"
+API_ACCESS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
+PID_FILE = "haproxy.pid"
+USER_ID = 65532
+
+LEAVE_SECONDS = 5  # for the Service's endpoints, and whoever follows them, to drop this pod
+STOP_MARGIN_SECONDS = 30
+
+_STOP_SCRIPT = (
+    f"sleep {LEAVE_SECONDS}; "
+    f'pid=$(cat "${RUN_DIR_ENV}/{PID_FILE}") && kill -USR1 "$pid" && '
+    'while kill -0 "$pid" 2>/dev/null; do sleep 0.2; done'
+)
+_SECURITY = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def gateway_pod_spec(service: Service) -> dict[str, Any]:
+    """The pod spec of the gateway's Deployment."""
+    return {
+        "serviceAccountName": gateway_name(service.name),
+        "automountServiceAccountToken": False,  # HAProxy faces the clients: the token is the agent's alone
+        "terminationGracePeriodSeconds": stop_grace_seconds(service),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "fsGroup": USER_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "affinity": _spread(service),
+        "containers": [_haproxy(), _agent(service)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": gateway_name(service.name)}},
+            {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+            {"name": "api-access", "projected": {"sources": _api_access()}},
+        ],
+    }
+
+
+def _api_access() -> list[dict[str, Any]]:
+    """What Kubernetes mounts into every container unless told not to."""
+    return [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+    ]
+
+
+def stop_grace_seconds(service: Service) -> int:
+    """A request may wait its whole queue time and then run as long as a drain gives it."""
+    queue = parse_duration(service.spec.gateway.queue_timeout)
+    stream = parse_duration(service.spec.rollout.drain_timeout)
+    return round((queue + stream).total_seconds()) + LEAVE_SECONDS + STOP_MARGIN_SECONDS
+
+
+def _spread(service: Service) -> dict[str, Any]:
+    """Gateways of one service on different nodes where that is possible."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {LABEL_SERVICE: service.name, LABEL_COMPONENT: COMPONENT_GATEWAY}},
+    }
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}}
+
+
+def _environment() -> list[dict[str, Any]]:
+    return [
+        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": RUN_DIR_ENV, "value": RUN_DIR},
+    ]
+
+
+def _haproxy() -> dict[str, Any]:
+    """Master-worker, so that a later reload keeps connections, and for the pid file that the hook reads."""
+    return {
+        "name": "haproxy",
+        "image": HAPROXY_IMAGE,
+        "command": ["haproxy", "-W", "-db", "-p", f"{RUN_DIR}/{PID_FILE}", "-f", f"{CONFIG_DIR}/{CONFIG_FILE}"],
+        "env": _environment(),
+        "ports": [{"name": "http", "containerPort": GATEWAY_PORT}, {"name": "metrics", "containerPort": GATEWAY_METRICS_PORT}],
+        # No liveness probe: a restart would break every open stream, and a HAProxy that hangs for good ends by its own watchdog.
+        "readinessProbe": _probe(HEALTH_PATH, GATEWAY_PORT, period=2, failures=3),
+        "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", _STOP_SCRIPT]}}},
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+        "securityContext": _SECURITY,
+        "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR, "readOnly": True}, {"name": "run", "mountPath": RUN_DIR}],
+    }
+
+
+def _agent(service: Service) -> dict[str, Any]:
+    return {
+        "name": "agent",
+        "image": AGENT_IMAGE,
+        "command": ["mtpilot", "gateway-agent"],
+        "args": [
+            "--service",
+            service.name,
+            "--namespace",
+            service.namespace,
+            "--socket",
+            f"{RUN_DIR}/{ADMIN_SOCKET_FILE}",
+            "--port",
+            str(AGENT_PORT),
+        ],
+        "env": _environment(),
+        "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
+        "readinessProbe": _probe("/healthz", AGENT_PORT, period=2, failures=3),
+        "livenessProbe": _probe("/livez", AGENT_PORT, period=10, failures=3),
+        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "192Mi"}},
+        "securityContext": _SECURITY,
+        "volumeMounts": [
+            {"name": "run", "mountPath": RUN_DIR},
+            {"name": "api-access", "mountPath": API_ACCESS_DIR, "readOnly": True},
+        ],
+    }
+
+
+def _probe(path: str, port: int, *, period: int, failures: int) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": path, "port": port, "scheme": "HTTP"},
+        "periodSeconds": period,
+        "timeoutSeconds": 2,
+        "failureThreshold": failures,
+    }

@@ -1,0 +1,143 @@
+"""The gateway's HAProxy configuration.
+
+Stock HAProxy does the routing; this file is its whole rule, and it never changes while replicas come and go: servers are
+slots of a fixed pool that the agent fills through the runtime socket, so nothing but a change of the spec needs a reload.
+"""
+
+import math
+
+from mtpilot.api.inference_service import InferenceServiceSpec
+from mtpilot.api.types import parse_duration
+from mtpilot.model.names import GATEWAY_METRICS_PORT, GATEWAY_PORT
+
+BACKEND = "engines"
+HOLD_SERVER = "hold"
+SERVER_PREFIX = "r"
+POOL_SIZE = 128  # twice the most replicas of a service: every slot can have a surge pod beside it
+RUN_DIR_ENV = "MTPILOT_RUN_DIR"
+ADMIN_SOCKET_FILE = "admin.sock"
+CONFIG_FILE = "haproxy.cfg"
+HEALTH_PATH = "/healthz"
+REPLICA_HEADER = "x-mtpilot-replica"
+
+# NB: HAProxy waits min(1 s, `timeout connect`) before it tries the same server again; a held request looks for a replica this often.
+CONNECT_TIMEOUT_SECONDS = 0.5
+# NB: two descriptors a request; containers and hosts give a process 20 000 at the least.
+MAX_CONNECTIONS = 8000
+STREAM_TIMEOUT = "24h"
+
+_ERRORS = (
+    (400, "invalid_request_error", "bad_request", "The request is not valid HTTP."),
+    (408, "invalid_request_error", "request_timeout", "The request did not arrive in time."),
+    (413, "invalid_request_error", "request_too_large", "The request is too large."),
+    (500, "server_error", "internal_error", "The gateway failed."),
+    (502, "server_error", "replica_failed", "The replica ended the connection before it answered."),
+    (503, "server_error", "no_replica", "No replica could take the request within the queue time."),
+    (504, "server_error", "replica_timeout", "The replica did not answer in time."),
+)
+RETRY_AFTER_SECONDS = 5
+
+
+def _error_body(kind: str, code: str, message: str) -> str:
+    """OpenAI's error object; the text has no quote that HAProxy's single quotes could not hold."""
+    return f'{{"error":{{"message":"{message}","type":"{kind}","param":null,"code":"{code}"}}}}'
+
+
+def _http_errors() -> str:
+    lines = []
+    for status, kind, code, message in _ERRORS:
+        retry = f" hdr Retry-After {RETRY_AFTER_SECONDS}" if status == 503 else ""
+        lines.append(f"    http-error status {status} content-type application/json string '{_error_body(kind, code, message)}'{retry}")
+    return "\n".join(lines)
+
+
+def queue_retries(queue_timeout_seconds: float) -> int:
+    """Connection attempts that make a request without any replica wait as long as one in the queue."""
+    return max(1, math.ceil(queue_timeout_seconds / CONNECT_TIMEOUT_SECONDS))
+
+
+def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
+    """The text of haproxy.cfg, for HAProxy 2.6 and later.
+
+    Every path and address comes from the environment: MTPILOT_RUN_DIR (directory of the admin socket) and POD_IP.
+    """
+    queue_seconds = parse_duration(spec.gateway.queue_timeout).total_seconds()
+    return _TEMPLATE.format(
+        service=service_name,
+        queue_ms=max(1, round(queue_seconds * 1000)),
+        connect_ms=round(CONNECT_TIMEOUT_SECONDS * 1000),
+        retries=queue_retries(queue_seconds),
+        errors=_http_errors(),
+        not_found=_error_body("invalid_request_error", "not_found", "Only /v1/ is served here."),
+        max_connections=MAX_CONNECTIONS,
+        stream_timeout=STREAM_TIMEOUT,
+        run_dir=RUN_DIR_ENV,
+        admin_socket=ADMIN_SOCKET_FILE,
+        port=GATEWAY_PORT,
+        metrics_port=GATEWAY_METRICS_PORT,
+        health_path=HEALTH_PATH,
+        backend=BACKEND,
+        replica_header=REPLICA_HEADER,
+        prefix=SERVER_PREFIX,
+        last_server=POOL_SIZE - 1,
+        hold=HOLD_SERVER,
+    )
+
+
+_TEMPLATE = """\
+# Gateway of InferenceService {service}. Rendered by mtpilot: a change here is overwritten.
+global
+    maxconn {max_connections}
+    nbthread 1
+    log stdout format raw daemon
+    stats socket "${{{run_dir}}}/{admin_socket}" mode 600 level admin expose-fd listeners
+
+defaults
+    mode http
+    log global
+    option httplog
+    option dontlog-normal
+    option forwardfor
+    # A client that has left frees its place in the queue and its slot in the engine.
+    option abortonclose
+    # Small events of a stream go out at once.
+    option http-no-delay
+    # A kept connection may be closed by the engine just as a request is sent on it, and such a request must not be repeated.
+    option http-server-close
+    option clitcpka
+    option srvtcpka
+    # Tried again only where no connection came about, so no engine has seen the request; each time on another server.
+    retry-on conn-failure
+    retries {retries}
+    option redispatch 1
+    timeout connect {connect_ms}ms
+    timeout queue {queue_ms}ms
+    timeout http-request 30s
+    timeout http-keep-alive 5m
+    timeout client {stream_timeout}
+    timeout client-fin 30s
+    timeout server {stream_timeout}
+{errors}
+
+frontend openai
+    bind "${{POD_IP}}:{port}"
+    monitor-uri {health_path}
+    acl api path_beg /v1/
+    acl climbs path,url_dec -m sub /../
+    http-request return status 404 content-type application/json string '{not_found}' if !api
+    http-request return status 404 content-type application/json string '{not_found}' if climbs
+    default_backend {backend}
+
+backend {backend}
+    balance leastconn
+    http-response set-header {replica_header} "%[srv_name]"
+    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
+    # Nothing listens there: while no replica is usable a request waits here, and looks for one at each of its retries.
+    server {hold} 127.0.0.1:1 backup
+
+frontend metrics
+    bind "${{POD_IP}}:{metrics_port}"
+    http-request return status 404 content-type text/plain string "not found" if !{{ path /metrics }}
+    http-request set-query "scope=global&scope=frontend&scope=backend&scope=server&no-maint"
+    http-request use-service prometheus-exporter
+"""
