@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from . import rules
 from .hardware_class import HardwareClassSpec, HardwareClassStatus
 from .inference_service import InferenceServiceSpec
+from .rules import ROOT_RULES
 from .schema import structural
 from .status import InferenceServiceStatus
 from .throughput_profile import ThroughputProfileSpec, ThroughputProfileStatus
@@ -177,6 +177,6 @@ def _root_schema(kind: Kind) -> dict[str, Any]:
         },
         "required": ["spec"],
     }
-    if attached := rules.ROOT_RULES[kind.kind]:
+    if attached := ROOT_RULES[kind.kind]:
         schema["x-kubernetes-validations"] = [rule.to_schema() for rule in attached]
     return schema

@@ -1,4 +1,4 @@
-"""SGLang 0.5.23 flags that a user may not pass: those that mtpilot renders, and those that SGLang dropped or renamed.
+"""SGLang 0.5.23 flags that a user may not pass: those that mtpilot renders or cannot bear, and those that SGLang dropped.
 
 argparse takes a unique abbreviation for the flag itself, so a rendered flag can be overridden without being named in full.
 The CRD's CEL rules and the renderer read the same tables.
@@ -33,17 +33,27 @@ SPECULATION_FLAGS: tuple[str, ...] = (
 )
 SPECULATION_PREFIX = "--speculative-"
 
-# Old flag -> what to do instead. The 0.5.23 parser refuses them, finds them ambiguous, or calls them deprecated.
+# Refused as well: the operator could not reach the engine, or could not see what it runs with.
+UNSUPPORTED_FLAGS: tuple[str, ...] = (
+    "--api-key",
+    "--config",
+    "--dist-init-addr",
+    "--nccl-init-addr",
+    "--nnodes",
+    "--node-rank",
+)
+
+# Old flag -> what to use instead. The 0.5.23 parser refuses them, finds them ambiguous, or calls them deprecated.
 DROPPED_FLAGS: Mapping[str, str] = MappingProxyType(
     {
-        "--cuda-graph-bs": "use --cuda-graph-bs-decode",
-        "--cuda-graph-max-bs": "use --cuda-graph-max-bs-decode",
-        "--disable-cuda-graph": "use --cuda-graph-backend-decode=disabled and --cuda-graph-backend-prefill=disabled",
-        "--disable-spec-v2": "remove it: the second speculative worker is the only one",
-        "--enable-dp-attention": "use --attn-dp-size",
-        "--mamba-scheduler-strategy": "use --mamba-radix-cache-strategy",
-        "--speculative-batch-size-threshold": "use modes.mtp.speculation.adaptive",
-        "--speculative-disable-by-batch-size": "use modes.mtp.speculation.adaptive",
+        "--cuda-graph-bs": "--cuda-graph-bs-decode",
+        "--cuda-graph-max-bs": "--cuda-graph-max-bs-decode",
+        "--disable-cuda-graph": "--cuda-graph-backend-decode=disabled and --cuda-graph-backend-prefill=disabled",
+        "--disable-spec-v2": "no flag: the second speculative worker is the only one",
+        "--enable-dp-attention": "--attn-dp-size",
+        "--mamba-scheduler-strategy": "--mamba-radix-cache-strategy",
+        "--speculative-batch-size-threshold": "modes.mtp.speculation.adaptive",
+        "--speculative-disable-by-batch-size": "modes.mtp.speculation.adaptive",
     }
 )
 
@@ -54,7 +64,7 @@ def flag_name(argument: str) -> str | None:
     return name if name.startswith("--") and name != "--" else None
 
 
-def rendered_flag(argument: str, rendered: Iterable[str] = RENDERED_FLAGS) -> str | None:
-    """The rendered flag that an argument would set, in full or abbreviated; None when it sets none."""
+def closed_flag(argument: str, closed: Iterable[str] = (*RENDERED_FLAGS, *UNSUPPORTED_FLAGS)) -> str | None:
+    """The closed flag that an argument would set, in full or abbreviated; None when it sets none."""
     name = flag_name(argument)
-    return next((flag for flag in rendered if flag.startswith(name)), None) if name else None
+    return next((flag for flag in closed if flag.startswith(name)), None) if name else None

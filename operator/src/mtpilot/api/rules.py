@@ -1,17 +1,14 @@
-"""Every CEL rule of the three kinds, attached to the model class or field that it reads.
+"""CEL rules across fields, attached to the model class that holds all the fields they read.
 
-A rule stands where its field path is exact: on a list item or a scalar where only that is judged, else on the smallest object
-that holds all the fields. Messages name the field, since kubectl shows them alone.
+The smallest such class, so that the field path is exact. Rules on one value stand in `field_rules`. Messages name the field.
 """
 
 from collections.abc import Mapping
 
-from . import flags
-from .cel import Reason, Rule, literal, literals, value
-from .hardware_class import EngineDefaults, GpuSpec, HardwareClassSpec, StartupSpec
+from .cel import Reason, Rule, value
+from .field_rules import FIELD_RULES
+from .hardware_class import HardwareClassSpec
 from .inference_service import (
-    BatchModeSpec,
-    GatewaySpec,
     InferenceServiceSpec,
     ModelCache,
     ModelSpec,
@@ -19,7 +16,6 @@ from .inference_service import (
     PolicySpec,
     RolloutSpec,
     SpeculationSpec,
-    Stabilization,
     Targets,
     Thresholds,
     WorkloadSpec,
@@ -33,61 +29,19 @@ _SPEC = InferenceServiceSpec
 _ADAPTIVE_STEPS = "[1, 3, 5, 7]"
 
 
-def _between(name: str, least: str, most: str) -> Rule:
-    return Rule(
-        name=name,
-        expression=f"duration(self) >= duration({literal(least)}) && duration(self) <= duration({literal(most)})",
-        message=f"{name.removesuffix('-range')} must be a duration from {least} to {most}",
+def _source_form(name: str, field: str) -> Rule:
+    """What the renderer can turn into a model path."""
+    path = f"self.{field}"
+    form = (
+        f"!{path}.split('/').exists(p, p == '..') && (!{path}.contains('://') || {path}.matches('^s3://[^/]+/.+$')"
+        f" || {path}.matches('^hf://[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$'))"
     )
-
-
-def _above_zero_below_one(name: str) -> Rule:
     return Rule(
-        name=name,
-        expression="double(self) > 0.0 && double(self) < 1.0",
-        message="memFractionStatic must be above 0 and below 1",
+        name=f"{name}-form",
+        expression=form if field == "source" else f"!has({path}) || ({form})",
+        message=f"{field} must be hf://ORG/NAME, s3://BUCKET/PATH or a path below the cache without '..'",
+        field_path=f".{field}",
     )
-
-
-def _engine_arguments(where: str, *, mtp: bool) -> tuple[Rule, ...]:
-    """Rules for one argument; `where` is the field's name in messages and the suffix of the rules' names."""
-    field = where.rsplit(".", 1)[-1]
-    rendered = (*flags.RENDERED_FLAGS, *flags.SPECULATION_FLAGS) if mtp else flags.RENDERED_FLAGS
-    flag = "self.split('=')[0]"
-    dropped = "{" + ", ".join(f"{literal(old)}: {literal(advice)}" for old, advice in flags.DROPPED_FLAGS.items()) + "}"
-    rules = [
-        Rule(
-            name=f"{where}-one-per-item",
-            expression=f"!self.startsWith('--') || !{flag}.contains(' ')",
-            message=f"{field} takes one argument per item: put the flag and its value into two items, or join them by =",
-        ),
-        Rule(
-            name=f"{where}-dropped-flag",
-            expression=f"!({flag} in {literals(flags.DROPPED_FLAGS)})",
-            message=f"{field} has a flag that SGLang 0.5.23 dropped: "
-            + "; ".join(f"{old}: {advice}" for old, advice in flags.DROPPED_FLAGS.items()),
-            message_expression=f"{literal(field + ': SGLang 0.5.23 dropped ')} + {flag} + ': ' + {dropped}[{flag}]",
-            reason=Reason.FORBIDDEN,
-        ),
-        Rule(
-            name=f"{where}-rendered-flag",
-            expression=f"!self.matches('^--[^=]') || !{literals(rendered)}.exists(f, f.startsWith({flag}))",
-            message=f"{field} must not set a flag that mtpilot renders (in full or abbreviated): {', '.join(rendered)}",
-            message_expression=f"{literal(field + ': ')} + {flag} + ' is rendered by mtpilot (or abbreviates a flag that is)'",
-            reason=Reason.FORBIDDEN,
-        ),
-    ]
-    if not mtp:
-        prefix = literal(flags.SPECULATION_PREFIX)
-        rules.append(
-            Rule(
-                name=f"{where}-speculative-flag",
-                expression=f"!self.startsWith({prefix}) && !(self.matches('^--[^=]') && {prefix}.startsWith({flag}))",
-                message=f"{field} must not set --speculative-* flags: speculation is what makes the mtp mode (modes.mtp)",
-                reason=Reason.FORBIDDEN,
-            )
-        )
-    return tuple(rules)
 
 
 # On the whole object: only there is metadata.name in sight. By kind.
@@ -146,24 +100,11 @@ RULES: Mapping[type[ApiModel], tuple[Rule, ...]] = {
         ),
     ),
     ModelSpec: (
-        Rule(
-            name="source-form",
-            expression="!self.source.contains('://') || self.source.startsWith('s3://')"
-            " || self.source.matches('^hf://[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$')",
-            message="source must be hf://ORG/NAME, s3://BUCKET/PATH or a path below the cache",
-            field_path=".source",
-        ),
-        Rule(
-            name="path-needs-cache",
-            expression="self.source.contains('://') || has(self.cache)",
-            message="source is a path: set cache, which it lies below",
-            field_path=".cache",
-            reason=Reason.REQUIRED,
-        ),
+        _source_form("source", "source"),
         Rule(
             name="revision-of-hub",
-            expression="!has(self.revision) || self.source.startsWith('hf://')",
-            message="revision needs a source of the form hf://ORG/NAME: only the hub has revisions",
+            expression="!has(self.revision) || !(self.source.startsWith('/') || self.source.startsWith('s3://'))",
+            message="revision needs a source at the hub (hf://ORG/NAME): a path has no revisions",
             field_path=".revision",
             reason=Reason.FORBIDDEN,
         ),
@@ -212,18 +153,24 @@ RULES: Mapping[type[ApiModel], tuple[Rule, ...]] = {
             message="adaptive needs eagleTopk 1: SGLang silently falls back to static speculation otherwise",
             field_path=".adaptive",
         ),
-        Rule(
-            name="adaptive-steps",
-            expression=f"!{value(SpeculationSpec, 'adaptive')} || {value(SpeculationSpec, 'numSteps')} in {_ADAPTIVE_STEPS}",
-            message="numSteps must be 1, 3, 5 or 7 with adaptive: SGLang starts from one of its candidates",
-            field_path=".numSteps",
-        ),
+        _source_form("draft-model", "draftModel"),
         Rule(
             name="eagle3-draft-model",
             expression=f"{value(SpeculationSpec, 'algorithm')} != 'EAGLE3' || has(self.draftModel)",
             message="draftModel is required with algorithm EAGLE3: its draft is a checkpoint of its own",
             field_path=".draftModel",
             reason=Reason.REQUIRED,
+        ),
+    ),
+    MtpModeSpec: (
+        Rule(
+            name="adaptive-steps",
+            expression=f"!{value(MtpModeSpec, 'speculation.adaptive')}"
+            f" || {value(MtpModeSpec, 'speculation.numSteps')} in {_ADAPTIVE_STEPS}"
+            " || (has(self.extraArgs) && self.extraArgs.exists(a, a.split('=')[0] == '--speculative-adaptive-config'))",
+            message="speculation.numSteps must be 1, 3, 5 or 7 with adaptive: SGLang starts from one of its candidates,"
+            " unless extraArgs has --speculative-adaptive-config",
+            field_path=".speculation.numSteps",
         ),
     ),
     Thresholds: (
@@ -326,58 +273,8 @@ RULES: Mapping[type[ApiModel], tuple[Rule, ...]] = {
     ),
 }
 
-# On a scalar field, or on each item of a list field.
-FIELD_RULES: Mapping[type[ApiModel], Mapping[str, tuple[Rule, ...]]] = {
-    Targets: {"ttft": (_between("ttft-range", "1ms", "1h"),), "itl": (_between("itl-range", "1ms", "1m"),)},
-    Stabilization: {
-        "up": (_between("stabilization.up-range", "0s", "1h"),),
-        "down": (_between("stabilization.down-range", "0s", "1h"),),
-    },
-    PolicySpec: {"min_dwell": (_between("minDwell-range", "0s", "24h"),)},
-    RolloutSpec: {
-        "drain_timeout": (_between("drainTimeout-range", "1s", "24h"),),
-        "ready_timeout": (_between("readyTimeout-range", "1s", "24h"),),
-    },
-    GatewaySpec: {"queue_timeout": (_between("queueTimeout-range", "1s", "1h"),)},
-    BatchModeSpec: {
-        "mem_fraction_static": (_above_zero_below_one("batch-mem-fraction"),),
-        "extra_args": _engine_arguments("batch.extraArgs", mtp=False),
-    },
-    MtpModeSpec: {
-        "mem_fraction_static": (_above_zero_below_one("mtp-mem-fraction"),),
-        "extra_args": _engine_arguments("mtp.extraArgs", mtp=True),
-    },
-    StartupSpec: {"expected": (_between("startup.expected-range", "1s", "24h"),)},
-    GpuSpec: {
-        "memory": (
-            Rule(
-                name="gpu-memory-unit",
-                expression="quantity(self).compareTo(quantity('1Gi')) >= 0",
-                message="memory must be at least 1Gi: it is the memory of one GPU, with its unit, like 96Gi",
-            ),
-        )
-    },
-    EngineDefaults: {"args": _engine_arguments("engine.args", mtp=False)},
-    HardwareClassSpec: {
-        "tolerations": (
-            Rule(
-                name="toleration-exists-no-value",
-                expression="self.?operator.orValue('Equal') != 'Exists' || self.?value.orValue('') == ''",
-                message="tolerations: value must be empty with operator Exists",
-                field_path=".value",
-            ),
-            Rule(
-                name="toleration-key",
-                expression="self.?key.orValue('') != '' || self.?operator.orValue('Equal') == 'Exists'",
-                message="tolerations: an empty key needs operator Exists",
-                field_path=".operator",
-            ),
-            Rule(
-                name="toleration-seconds",
-                expression="!has(self.tolerationSeconds) || self.?effect.orValue('') == 'NoExecute'",
-                message="tolerations: tolerationSeconds needs effect NoExecute",
-                field_path=".effect",
-            ),
-        )
-    },
-}
+
+def every_rule() -> tuple[Rule, ...]:
+    """All rules of all kinds."""
+    groups = [*ROOT_RULES.values(), *RULES.values(), *(group for fields in FIELD_RULES.values() for group in fields.values())]
+    return tuple(rule for group in groups for rule in group)

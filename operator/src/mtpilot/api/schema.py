@@ -4,11 +4,13 @@ Pydantic's JSON Schema has references, nulls and keywords that the API server re
 rewrites the few forms that our models use; anything else is an error here, not a surprise at apply time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 from typing import Any
 
-from . import rules
+from .cel import Rule
+from .field_rules import FIELD_RULES
+from .rules import RULES
 from .types import ApiModel
 
 Schema = dict[str, Any]
@@ -93,25 +95,23 @@ class _Converter:
     def _object(self, node: Schema, where: str, model: type[ApiModel] | None) -> Schema:
         out: Schema = {"type": "object"}
         if "properties" in node:
-            by_alias = {field.alias: name for name, field in model.model_fields.items()} if model else {}
-            field_rules = rules.FIELD_RULES.get(model, {}) if model else {}
-            out["properties"] = {}
-            for alias, child in node["properties"].items():
-                schema = self.convert(child, f"{where}.{alias}")
-                if attached := field_rules.get(by_alias.get(alias, "")):
-                    (schema["items"] if schema["type"] == "array" else schema)["x-kubernetes-validations"] = [
-                        r.to_schema() for r in attached
-                    ]
-                out["properties"][alias] = schema
+            out["properties"] = {alias: self._field(child, f"{where}.{alias}", model) for alias, child in node["properties"].items()}
             if required := node.get("required"):
                 out["required"] = sorted(required)
         elif isinstance(values := node.get("additionalProperties"), dict) and values:
             out["additionalProperties"] = self.convert(values, f"{where}.*")
         else:
             out["x-kubernetes-preserve-unknown-fields"] = True
-        if model and (attached := rules.RULES.get(model)):
-            out["x-kubernetes-validations"] = [r.to_schema() for r in attached]
+        _attach(out, RULES.get(model, ()) if model else ())
         return out
+
+    def _field(self, node: Schema, where: str, model: type[ApiModel] | None) -> Schema:
+        schema = self.convert(node, where)
+        alias = where.rsplit(".", 1)[-1]
+        for name, attached in (FIELD_RULES.get(model, {}) if model else {}).items():
+            if model and model.model_fields[name].alias == alias:
+                _attach(schema["items"] if schema["type"] == "array" else schema, attached)
+        return schema
 
     def _array(self, node: Schema, where: str) -> Schema:
         out: Schema = {"type": "array", "items": self.convert(node["items"], f"{where}[]")}
@@ -123,6 +123,11 @@ class _Converter:
                 raise SchemaError(f"{where}: a list of objects needs x-kubernetes-list-type")
             out["x-kubernetes-list-type"] = "atomic"
         return out
+
+
+def _attach(schema: Schema, attached: Sequence[Rule]) -> None:
+    if attached:
+        schema["x-kubernetes-validations"] = [rule.to_schema() for rule in attached]
 
 
 def _description(node: Schema) -> str:
