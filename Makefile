@@ -1,0 +1,84 @@
+# mtpilot: every target does its own set-up (make help)
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+UV := .uv/bin/uv
+RUN := $(UV) run --no-sync
+export UV_PYTHON_PREFERENCE ?= only-system
+export UV_PYTHON_DOWNLOADS ?= never
+
+SOURCES := operator/src images/sglang-sim/src e2e tests docs
+FAST_TESTS := tests/unit tests/property tests/golden tests/contract
+
+##@ Use
+
+.PHONY: demo
+demo: env toolchain ## Flip a real InferenceService under load, with report in out/demo (cold ≤ 15 min, warm ≤ 5)
+	$(RUN) python -m e2e.demo $(DEMO_ARGS)
+
+.PHONY: test
+test: env toolchain test-fast test-integration ## All tests: fast ones first, then those on a real control plane
+
+.PHONY: check
+check: env ## Format, lint, types, import layers, generated files up to date, links in docs
+	$(RUN) ruff format --check $(SOURCES)
+	$(RUN) ruff check $(SOURCES)
+	$(RUN) mypy
+	$(RUN) lint-imports
+	$(RUN) mtpilot crds --check --reference docs/reference/api.md
+	$(RUN) python docs/check_links.py
+
+##@ Develop
+
+.PHONY: test-fast
+test-fast: env ## Unit, property, golden and contract tests
+	$(RUN) pytest $(FAST_TESTS) $(PYTEST_ARGS)
+
+.PHONY: test-integration
+test-integration: env toolchain ## Tests against the real API server, scheduler, Prometheus, HAProxy and the simulator
+	$(RUN) pytest tests/integration $(PYTEST_ARGS)
+
+.PHONY: generate
+generate: env ## Write what is generated: CRDs and the API reference
+	$(RUN) mtpilot crds --reference docs/reference/api.md
+
+.PHONY: format
+format: env ## Format and mend what the linter can mend
+	$(RUN) ruff format $(SOURCES)
+	$(RUN) ruff check --fix $(SOURCES)
+
+.PHONY: up down status
+up: env toolchain ## Keep a local cluster for hand work and print its kubeconfig
+	$(RUN) python -m e2e.clusters up
+down: env ## End the local cluster
+	$(RUN) python -m e2e.clusters down
+status: env ## Say what of the local cluster runs
+	$(RUN) python -m e2e.clusters status
+
+##@ Set-up (done by the others when needed)
+
+.PHONY: env
+env: .venv/.synced ## The locked Python environment
+
+.PHONY: toolchain
+toolchain: env ## Control plane, Prometheus, HAProxy, kubectl: found on PATH, or built once into the user cache
+	$(RUN) python -m e2e.toolchain ensure
+
+$(UV):
+	@echo "uv $(UV_VERSION) from PyPI"
+	@rm -rf .uv
+	@{ $(PYTHON) -m venv .uv && .uv/bin/pip install -q uv==$(UV_VERSION); } || \
+	  { rm -rf .uv && mkdir -p .uv/bin && $(PYTHON) -m pip install -q --target .uv/lib uv==$(UV_VERSION) && ln -s ../lib/bin/uv $(UV); }
+
+.venv/.synced: uv.lock pyproject.toml images/sglang-sim/pyproject.toml | $(UV)
+	$(UV) sync --frozen --quiet
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove what the targets made in this folder (not the user cache)
+	rm -rf .venv .uv out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z -]*:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
