@@ -221,7 +221,7 @@ class EnvVar(ApiModel):
 class EngineSpec(ApiModel):
     """Overlays on the engine pod."""
 
-    image: str | None = Field(default=None, min_length=1, max_length=512, description="Default: the hardware class's image")
+    image: str | None = Field(default=None, min_length=1, max_length=512, description="Engine image; default: the hardware class's")
     env: tuple[EnvVar, ...] = Field(
         default=(),
         max_length=64,

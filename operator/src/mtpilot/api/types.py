@@ -37,7 +37,7 @@ Toleration = Annotated[
             "type": "object",
             "properties": {
                 "key": {"type": "string", "maxLength": 316, "description": "Taint key; without one every key matches"},
-                "operator": {"type": "string", "enum": ["Equal", "Exists"], "description": "Default: Equal"},
+                "operator": {"type": "string", "enum": ["Equal", "Exists"], "description": "How key and value are matched. Default: Equal"},
                 "value": {"type": "string", "maxLength": 63, "description": "Taint value, with operator Equal"},
                 "effect": {
                     "type": "string",
