@@ -25,7 +25,7 @@ async def serve(resolved: engine.Engine, chosen: settings.Settings) -> None:
     server = Server(resolved, chosen, faults.at_start(chosen))
     await server.load()
     runner = web.AppRunner(
-        application(server), handler_cancellation=True, access_log=None, keepalive_timeout=_KEEP_ALIVE_SECONDS, shutdown_timeout=2.0
+        application(server), handler_cancellation=True, access_log=None, keepalive_timeout=_KEEP_ALIVE_SECONDS, shutdown_timeout=0.5
     )
     await runner.setup()
     host, port = chosen.bind_host or resolved.arguments.host, resolved.arguments.port

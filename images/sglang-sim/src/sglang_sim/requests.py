@@ -97,7 +97,7 @@ def from_completion(body: Mapping[str, Any], engine: Engine) -> Ask:
 
 def from_generate(body: Mapping[str, Any], engine: Engine) -> Ask:
     """An Ask from the body of /generate."""
-    parameters = body.get("sampling_params") or {}
+    parameters = {} if body.get("sampling_params") is None else body["sampling_params"]
     if not isinstance(parameters, Mapping):
         raise BadRequestError("sampling_params must be an object")
     prompt = _prompt(body["text"] if body.get("text") is not None else body.get("input_ids"))

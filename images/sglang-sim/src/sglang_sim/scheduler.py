@@ -20,6 +20,8 @@ from sglang_sim.settings import Settings
 from sglang_sim.telemetry import Load, Telemetry
 
 _MAX_CATCH_UP_SECONDS = 2.0
+_WHOLE_ANSWER_TOKENS = 50
+"""How often the real scheduler reports on a request that is not streamed: the inter-token latency shows it."""
 
 
 class Scheduler:
@@ -85,10 +87,13 @@ class Scheduler:
         if limit is not None and len(self.waiting) >= limit:
             return False
         row.arrived_at = self._loop.time()
+        self.telemetry.arrived()
         if self._settings.eos and not row.ignore_eos:
             end = 1 + int(self._random.expovariate(self._settings.eos))
             row.limit, row.stops = min(row.limit, end), end < row.limit
         self.waiting.append(row)
+        if self._stopped:
+            self.telemetry.report(self.load(), row.arrived_at)
         self._admit()
         self._wake()
         return True
@@ -260,20 +265,23 @@ class Scheduler:
         if row.limit <= 1:
             self._finish(row, now)
             return
-        row.mark = min(row.limit, 1 + self._event_tokens()) if row.streaming else row.limit
         if row.streaming:
+            row.mark = min(row.limit, 1 + self._event_tokens())
             row.sink.emit(row)
             row.sent = 1
+        else:
+            row.mark = min(row.limit, _WHOLE_ANSWER_TOKENS)
 
     def _emit(self, row: Row, now: float, every: int) -> None:
         before = row.generated
         row.generated = min(row.limit, int(row.progress + 1e-9))
-        self.telemetry.emitted((now - row.last_at) / max(1, row.generated - before), row.generated - before)
+        if row.sent:
+            self.telemetry.emitted((now - row.last_at) / max(1, row.generated - before), row.generated - before)
         row.last_at = now
         if row.generated >= row.limit or row.cut:
             self._finish(row, now)
             return
-        row.mark = min(row.limit, row.generated + every)
+        row.mark = min(row.limit, row.generated + (every if row.streaming else _WHOLE_ANSWER_TOKENS))
         row.sink.emit(row)
         row.sent = row.generated
 

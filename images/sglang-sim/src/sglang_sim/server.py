@@ -100,8 +100,13 @@ class Server:
         self.loop.add_signal_handler(signal.SIGTERM, self._terminate)
         self._tasks = [self.loop.create_task(self._warm_up()), self.loop.create_task(self._watch_exit())]
 
+    async def warmed_up(self) -> None:
+        """Wait for the warm-up request's end."""
+        await asyncio.wait(self._tasks[:1])
+
     async def stop(self) -> None:
         """End the background tasks."""
+        self.loop.remove_signal_handler(signal.SIGTERM)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -117,7 +122,7 @@ class Server:
         registry = self.telemetry.registry
         if not self.engine.arguments.skip_server_warmup:
             await asyncio.sleep(self.settings.warmup_seconds)
-            for method, path in (("GET", "/model_info"), ("POST", "/generate")):
+            for method, path in (("GET", "/model_info"), ("POST", "/generate"), ("POST", "/freeze_gc")):
                 registry["http_requests_total"].add(1, path, method)
                 registry["http_responses_total"].add(1, path, method, "200")
                 registry["http_requests_active"].add(0, path, method)

@@ -131,9 +131,11 @@ class Telemetry:
         for name, value in values.items():
             registry[name].set(value)
 
+    def arrived(self) -> None:
+        self.registry["per_stage_req_latency_seconds"].observe(0.0001, "request_process")
+
     def admitted(self, queue_seconds: float) -> None:
         self.registry["queue_time_seconds"].observe(queue_seconds)
-        self.registry["per_stage_req_latency_seconds"].observe(0.0001, "request_process")
 
     def prefilled(self, seconds: float, ttft_seconds: float, streaming: str) -> None:
         self.registry["per_stage_req_latency_seconds"].observe(seconds, "prefill_forward")
