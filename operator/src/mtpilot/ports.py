@@ -17,6 +17,10 @@ class Cluster(Protocol):
         """The service with all that belongs to it, without metrics and engine loads; None when the service is gone."""
         ...
 
+    async def hold(self, service: Service) -> None:
+        """Make sure, with our finalizer, that the service cannot vanish before it is drained. Writes once in its life."""
+        ...
+
     async def execute(self, service: Service, action: Action) -> None:
         """Carry out one action.
 
@@ -33,12 +37,16 @@ class Cluster(Protocol):
 
     async def write_hardware_status(self, name: str, status: Manifest) -> None: ...
 
+    async def refresh_hardware(self) -> int:
+        """Bring the status of every hardware class up to date; how many had changed and were written."""
+        ...
+
 
 class Metrics(Protocol):
     """Prometheus."""
 
-    async def observe(self, namespace: str, service: str, pods: Sequence[Pod]) -> MetricsView:
-        """One consistent read. Never raises: a failure is `MetricsView.error`."""
+    async def observe(self, namespace: str, service: str, pods: Sequence[Pod], *, gateways: int = 0) -> MetricsView:
+        """One consistent read; `gateways` is the number of ready gateway pods. Never raises: a failure is `MetricsView.error`."""
         ...
 
 

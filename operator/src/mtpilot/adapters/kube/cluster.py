@@ -1,0 +1,71 @@
+"""`ports.Cluster` over the Kubernetes API."""
+
+import asyncio
+from datetime import datetime
+
+from mtpilot.api.hardware_class import HardwareClassSpec
+from mtpilot.api.types import API_VERSION
+from mtpilot.model.names import FIELD_MANAGER
+from mtpilot.model.plan import Action, Event
+from mtpilot.model.snapshot import Manifest, Service, Snapshot
+
+from .client import KubeClient
+from .events import EventPoster
+from .execute import Executor
+from .fields import metadata_of
+from .gather import NodeReader, gather_service, gather_snapshot, is_held
+from .hardware import status_of
+from .paths import HARDWARE_CLASS
+
+
+class KubeCluster:
+    """Everything that the controller asks of Kubernetes; one instance for the whole process."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self.client = client
+        self._nodes = NodeReader(client)
+        self._executor = Executor(client)
+        self._events = EventPoster(client)
+        self._held: set[str] = set()  # uids that had our finalizer when last read
+
+    async def gather(self, namespace: str, name: str) -> Snapshot | None:
+        obj = await gather_service(self.client, namespace, name)
+        if obj is None:
+            return None
+        uid = metadata_of(obj)["uid"]
+        (self._held.add if is_held(obj) else self._held.discard)(uid)
+        return await gather_snapshot(self.client, self._nodes, obj, tuple(self._executor.refused.get(uid, ())))
+
+    async def hold(self, service: Service) -> None:
+        if service.uid not in self._held and service.deleting_since is None:
+            await self._executor.hold(service)
+            self._held.add(service.uid)
+
+    async def execute(self, service: Service, action: Action) -> None:
+        await self._executor.execute(service, action)
+
+    async def write_status(self, service: Service, status: Manifest) -> None:
+        await self._apply_status("InferenceService", status, name=service.name, namespace=service.namespace, uid=service.uid)
+
+    async def post_event(self, service: Service, event: Event, now: datetime) -> None:
+        await self._events.post(service, event, now)
+
+    async def write_hardware_status(self, name: str, status: Manifest) -> None:
+        await self._apply_status("HardwareClass", status, name=name)
+
+    async def refresh_hardware(self) -> int:
+        """Bring the status of every hardware class up to date; returns how many had to be written."""
+        classes = await self.client.list_all(*HARDWARE_CLASS)
+        return sum(await asyncio.gather(*(self._refresh(obj) for obj in classes)))
+
+    async def _refresh(self, obj: Manifest) -> bool:
+        spec = HardwareClassSpec.model_validate(obj.get("spec") or {})
+        status = status_of(await self._nodes.matching(spec)).model_dump(mode="json", by_alias=True)
+        if obj.get("status") == status:
+            return False
+        await self.write_hardware_status(metadata_of(obj)["name"], status)
+        return True
+
+    async def _apply_status(self, kind: str, status: Manifest, **metadata: str) -> None:
+        manifest = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "status": status}
+        await self.client.apply(manifest, field_manager=FIELD_MANAGER, subresource="status")

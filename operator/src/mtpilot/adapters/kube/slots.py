@@ -1,0 +1,88 @@
+"""A replica slot as the core sees it, from its Deployment and that Deployment's ReplicaSets."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from mtpilot.api.inference_service import Mode
+from mtpilot.model.names import (
+    ANNOTATION_DIGEST,
+    ANNOTATION_ROLLOUT_STATE,
+    COMPONENT_ENGINE,
+    LABEL_COMPONENT,
+    LABEL_MODE,
+    LABEL_TEMPLATE_DIGEST,
+    slot_index,
+)
+from mtpilot.model.slots import RolloutState, Slot, TemplateRevision, decode_state
+from mtpilot.model.snapshot import Manifest
+
+from .fields import WATCHED_SLOT_FIELDS, annotations_of, created_at, is_deleting, is_owned, labels_of, metadata_of, owned_by_others
+
+_REVISION = "deployment.kubernetes.io/revision"
+_HASH = "pod-template-hash"
+_log = structlog.get_logger(__name__)
+
+
+def slot_from_deployment(deployment: Manifest, replica_sets: Sequence[Manifest], *, service: str) -> Slot | None:
+    """The slot, or None where the Deployment is not one of the service's slots.
+
+    A template that lost our labels reads as drifted, with an empty digest: whatever the core desires differs from it.
+    """
+    metadata, spec = metadata_of(deployment), deployment.get("spec") or {}
+    index = slot_index(service, metadata["name"])
+    if index is None or labels_of(deployment).get(LABEL_COMPONENT) != COMPONENT_ENGINE:
+        return None
+    template_labels = labels_of(spec.get("template") or {})
+    state = _state(deployment)
+    mode = _mode(template_labels.get(LABEL_MODE))
+    digest = template_labels.get(LABEL_TEMPLATE_DIGEST, "")
+    takers = owned_by_others(deployment, WATCHED_SLOT_FIELDS)
+    observed = (deployment.get("status") or {}).get("observedGeneration", 0) >= metadata.get("generation", 0)
+    return Slot(
+        name=metadata["name"],
+        index=index,
+        uid=metadata["uid"],
+        mode=mode or (state.desired_mode if state else Mode.MTP),
+        digest=digest,
+        replicas=int(spec.get("replicas", 1)),
+        observed=observed,
+        deleting=is_deleting(deployment),
+        drifted=bool(takers) or mode is None or not digest,
+        object_digest=annotations_of(deployment).get(ANNOTATION_DIGEST),
+        created_at=created_at(deployment),
+        state=state,
+        revisions=_revisions(replica_sets, metadata["uid"]),
+    )
+
+
+def _state(deployment: Manifest) -> RolloutState | None:
+    text = annotations_of(deployment).get(ANNOTATION_ROLLOUT_STATE)
+    if text is None:
+        return None
+    try:
+        return decode_state(text)
+    except ValueError as error:
+        _log.warning("rollout state ignored", deployment=metadata_of(deployment)["name"], error=str(error))
+        return None
+
+
+def _mode(text: str | None) -> Mode | None:
+    return Mode(text) if text in set(Mode) else None
+
+
+def _revisions(replica_sets: Sequence[Manifest], uid: str) -> tuple[TemplateRevision, ...]:
+    """Templates that the Deployment still keeps, newest first, without the Deployment controller's own label."""
+    found: list[tuple[int, TemplateRevision]] = []
+    for replica_set in replica_sets:
+        template = (replica_set.get("spec") or {}).get("template") or {}
+        labels = labels_of(template)
+        mode, digest = _mode(labels.get(LABEL_MODE)), labels.get(LABEL_TEMPLATE_DIGEST)
+        if not is_owned(replica_set, uid) or mode is None or not digest:
+            continue
+        metadata = {key: value for key, value in metadata_of(template).items() if key != "creationTimestamp"}
+        metadata["labels"] = {key: value for key, value in labels.items() if key != _HASH}
+        number = annotations_of(replica_set).get(_REVISION, "0")
+        revision = TemplateRevision(digest=digest, mode=mode, template={**template, "metadata": metadata})
+        found.append((int(number) if number.isdecimal() else 0, revision))
+    return tuple(revision for _, revision in sorted(found, key=lambda item: item[0], reverse=True))
