@@ -8,6 +8,7 @@ sets itself is closed to free arguments, so that no pod runs with other slots, l
 import re
 from collections.abc import Mapping, Sequence
 
+from mtpilot.api.flags import SPECULATION_PREFIX, closed_flag
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import BatchModeSpec, InferenceServiceSpec, Mode, SpeculationSpec
 from mtpilot.model.names import ENGINE_PORT
@@ -50,7 +51,7 @@ MANAGED_FLAGS: Mapping[str, str] = {
     "--speculative-draft-model-path": "set spec.modes.mtp.speculation.draftModel",
     "--speculative-adaptive": "set spec.modes.mtp.speculation.adaptive",
 }
-"""Flags that a spec sets by a field of its own, by their first spelling."""
+"""Flags that are not free, by their first spelling, and what to do instead; the names are those of api/flags.py."""
 
 # NB: with its default table SGLang asserts at start that the launch steps are one of the table's candidates.
 _ADAPTIVE_DEFAULT_STEPS = (1, 3, 5, 7)
@@ -113,14 +114,15 @@ def _free_options(args: Sequence[str], field: str, *, strict: bool) -> tuple[Opt
     options = split_options(args, field)
     check_options(options, field, strict=strict)
     for option in options:
-        if option.name in MANAGED_FLAGS:
-            raise InvalidArguments(f"{field}[{option.index}]", f"{option.flag} is not free: {MANAGED_FLAGS[option.name]}")
+        managed = closed_flag(option.name, MANAGED_FLAGS)
+        if managed is not None:
+            raise InvalidArguments(f"{field}[{option.index}]", f"{option.flag} is not free: {MANAGED_FLAGS[managed]}")
     return options
 
 
 def _refuse_speculation(options: Sequence[Option], field: str) -> None:
     for option in options:
-        if option.name.startswith("--speculative-"):
+        if option.name.startswith(SPECULATION_PREFIX):
             raise InvalidArguments(
                 f"{field}[{option.index}]", f"{option.flag}: batch mode runs without speculation; set it in spec.modes.mtp"
             )

@@ -62,7 +62,7 @@ def check_options(options: Sequence[Option], field: str, *, strict: bool) -> Non
     for option in options:
         place = f"{field}[{option.index}]"
         if option.flag in DROPPED_FLAGS:
-            raise InvalidArguments(place, f"{option.flag} was dropped by SGLang {SGLANG_VERSION}; use {DROPPED_FLAGS[option.flag]}")
+            raise InvalidArguments(place, f"{option.flag} was dropped by SGLang {SGLANG_VERSION}; instead: {DROPPED_FLAGS[option.flag]}")
         if option.name in seen:
             raise InvalidArguments(place, f"{option.flag} is given twice (first as {field}[{seen[option.name].index}])")
         seen[option.name] = option

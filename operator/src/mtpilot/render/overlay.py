@@ -107,7 +107,7 @@ def _merge_named(base: list[Any], overlay: Sequence[Any], field: str, key: str) 
     merge_key = _MERGE_KEYS[key]
     merged = {entry[merge_key]: deepcopy(entry) for entry in base}
     for index, entry in enumerate(overlay):
-        if not isinstance(entry, Mapping) or entry.get(merge_key) is None:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get(merge_key), str | int):
             raise InvalidOverlay(f"{field}[{index}]", f"needs a {merge_key}, which says what it is merged with")
         name = entry[merge_key]
         kept = {} if key in _REPLACED_WHOLE else merged.get(name, {})
