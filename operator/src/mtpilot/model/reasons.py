@@ -75,3 +75,4 @@ class Reason(StrEnum):
     SLOT_RETIRED = "SlotRetired"
     DRIFT_CORRECTED = "DriftCorrected"
     HOLDING = "Holding"
+    RECONCILE_FAILED = "ReconcileFailed"

@@ -1,0 +1,120 @@
+"""The operator process: checks, wiring, and the end of it.
+
+Everything is made here and handed on as arguments; there is no global state, so that a test can run two of them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import kopf
+import structlog
+
+from mtpilot.adapters.clock import SystemClock
+from mtpilot.adapters.kube.client import KubeClient
+from mtpilot.adapters.kube.cluster import KubeCluster
+from mtpilot.adapters.kube.paths import INFERENCE_SERVICE
+from mtpilot.adapters.kube.review import missing_rights
+from mtpilot.adapters.prometheus import PrometheusMetrics
+from mtpilot.adapters.sglang import SglangEngines
+from mtpilot.ports import Cluster, ClusterError
+from mtpilot.reconcile import plan
+from mtpilot.telemetry.endpoint import MetricsEndpoint
+from mtpilot.telemetry.metrics import OperatorMetrics, version
+
+from .context import Options, Ports
+from .handlers import register
+from .loops import Loops
+from .settings import kopf_settings
+
+_HARDWARE_SECONDS = 15.0
+_log = structlog.get_logger(__name__)
+
+
+class StartError(Exception):
+    """The operator cannot work here; the message says what to do."""
+
+
+async def run_operator(options: Options, *, prometheus_url: str, scrape_interval_seconds: float) -> None:
+    """Run until SIGTERM or SIGINT, or until a part of it fails for good.
+
+    Raises:
+        StartError: no access, no CRDs, or rights are missing.
+    """
+    async with _open_ports(prometheus_url, scrape_interval_seconds) as (client, ports):
+        await check_cluster(client, options.namespaces)
+        metrics = OperatorMetrics()
+        loops = Loops(ports=ports, planner=plan, metrics=metrics, period_seconds=options.period_seconds)
+        endpoint = MetricsEndpoint(metrics.registry, options.host, options.metrics_port) if options.metrics_port is not None else None
+        if endpoint is not None:
+            _log.info("metrics", port=await endpoint.start())
+        hardware = asyncio.create_task(_refresh_hardware(ports.cluster), name="hardware classes")
+        _log.info("starting", version=version(), namespaces=options.namespaces or "all", prometheus=prometheus_url)
+        try:
+            await _run_kopf(options, loops)
+        finally:
+            hardware.cancel()
+            await asyncio.gather(hardware, return_exceptions=True)
+            if endpoint is not None:
+                await endpoint.stop()
+            _log.info("stopped")
+
+
+async def _run_kopf(options: Options, loops: Loops) -> None:
+    registry = kopf.OperatorRegistry()
+    register(registry, loops)
+    liveness = f"http://{options.host}:{options.liveness_port}/healthz" if options.liveness_port is not None else None
+    await kopf.operator(
+        registry=registry,
+        settings=kopf_settings(),
+        clusterwide=not options.namespaces,
+        namespaces=options.namespaces,
+        liveness_endpoint=liveness,
+        standalone=True,
+    )
+
+
+@asynccontextmanager
+async def _open_ports(prometheus_url: str, scrape_interval_seconds: float) -> AsyncIterator[tuple[KubeClient, Ports]]:
+    try:
+        client = await KubeClient.connect()
+    except ClusterError as error:
+        raise StartError(str(error)) from error
+    metrics = PrometheusMetrics(prometheus_url, scrape_interval_seconds=scrape_interval_seconds)
+    try:
+        async with client, SglangEngines() as engines:
+            yield client, Ports(cluster=KubeCluster(client), metrics=metrics, engine=engines, clock=SystemClock())
+    finally:
+        metrics.close()
+
+
+async def check_cluster(client: KubeClient, namespaces: tuple[str, ...]) -> None:
+    """Ask for what would otherwise fail in the middle of a flip.
+
+    Raises:
+        StartError: the API server does not answer, the CRDs are missing, or rights are.
+    """
+    try:
+        scopes: tuple[str | None, ...] = namespaces or (None,)
+        for namespace in scopes:
+            missing = await missing_rights(client, namespace)
+            if missing:
+                where = f"in namespace {namespace}" if namespace else "in all namespaces"
+                raise StartError(f"this account may not, {where}: {'; '.join(missing)} (see e2e/manifests/rbac-operator.yaml)")
+            await client.list_all(*INFERENCE_SERVICE, namespace=namespace, cached=True, metadata_only=True)
+    except ClusterError as error:
+        if getattr(error, "status", None) == 404:
+            raise StartError("the CRDs are not installed: kubectl apply --server-side -f crds/") from error
+        raise StartError(f"the cluster cannot be used: {error}") from error
+
+
+async def _refresh_hardware(cluster: Cluster) -> None:
+    """Keep the status of hardware classes right; it only informs, so a failure waits for the next round."""
+    while True:
+        try:
+            await cluster.refresh_hardware()
+        except ClusterError as error:
+            _log.warning("hardware classes not refreshed", error=str(error))
+        except Exception:
+            _log.exception("hardware classes not refreshed")
+        await asyncio.sleep(_HARDWARE_SECONDS)

@@ -1,0 +1,150 @@
+"""One turn for one service: gather → plan → execute → events → status.
+
+Free of kopf and of any clock but the port's, so that tests drive it directly. Whatever fails ends the turn: the next one
+plans again from what is there then, which is the only retry that is always right.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from mtpilot.api.status import PolicyState
+from mtpilot.model.names import gateway_name
+from mtpilot.model.plan import Event, EventType, Plan, ReleaseService
+from mtpilot.model.reasons import Reason
+from mtpilot.model.snapshot import Service, Snapshot
+from mtpilot.ports import ClusterError
+from mtpilot.telemetry.metrics import OperatorMetrics
+
+from .context import Key, Ports
+
+Planner = Callable[[Snapshot, datetime], Plan]
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a loop keeps between turns; all of it may be lost.
+
+    policy: the rule's state of the last plan, fresher than the status, which is written only when it matters.
+    complained: the last failure that was made an Event of, so that a retry does not say it again.
+    """
+
+    uid: str = ""
+    policy: PolicyState | None = None
+    complained: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a turn ended. gone: the service is no more. failed: what went wrong, or None."""
+
+    requeue_seconds: float = 0.0
+    gone: bool = False
+    failed: str | None = None
+
+
+class _StageError(Exception):
+    def __init__(self, stage: str, error: ClusterError) -> None:
+        super().__init__(f"{stage}: {error}")
+        self.stage = stage
+
+
+async def run_turn(*, key: Key, ports: Ports, planner: Planner, memory: Memory, metrics: OperatorMetrics) -> Outcome:
+    """Bring one service a step further. Errors of the cluster are an Outcome; anything else is a bug and is raised."""
+    try:
+        with metrics.turn_seconds.labels(*key).time():
+            return await _turn(key, ports, planner, memory, metrics)
+    except _StageError as error:
+        metrics.turn_errors.labels(*key, error.stage).inc()
+        return Outcome(failed=str(error))
+
+
+async def _turn(key: Key, ports: Ports, planner: Planner, memory: Memory, metrics: OperatorMetrics) -> Outcome:
+    async with _stage("gather"):
+        snapshot = await observe(ports, *key)
+    if snapshot is None:
+        return Outcome(gone=True)
+    service = snapshot.service
+    if memory.uid != service.uid:
+        memory.uid, memory.policy, memory.complained = service.uid, None, None
+    snapshot = replace(snapshot, memory=memory.policy)
+    plan = planner(snapshot, ports.clock.now())
+    await _execute(service, plan, ports, memory, metrics)
+    if any(isinstance(action, ReleaseService) for action in plan.actions):
+        return Outcome(requeue_seconds=plan.requeue_seconds)
+    await _post(service, plan, ports, metrics)
+    if plan.write_status:
+        async with _stage("status"):
+            await ports.cluster.write_status(service, plan.status.model_dump(mode="json", by_alias=True, exclude_none=True))
+        metrics.status_writes.labels(*key).inc()
+    memory.policy, memory.complained = plan.status.policy, None
+    now = ports.clock.now().timestamp()
+    metrics.observe_plan(*key, plan, service.status, now)
+    metrics.last_success.labels(*key).set(now)
+    return Outcome(requeue_seconds=plan.requeue_seconds)
+
+
+async def observe(ports: Ports, namespace: str, name: str) -> Snapshot | None:
+    """A whole snapshot: the cluster's part, then metrics and engines of the pods found there.
+
+    Raises:
+        ClusterError: the cluster could not be read.
+    """
+    snapshot = await ports.cluster.gather(namespace, name)
+    if snapshot is None:
+        return None
+    pods = [pod for pod in snapshot.pods if not pod.finished]
+    gateway = next((child for child in snapshot.children if child.kind == "Deployment" and child.name == gateway_name(name)), None)
+    metrics = await ports.metrics.observe(namespace, name, pods, gateways=(gateway.ready or 0) if gateway else 0)
+    return replace(snapshot, metrics=metrics, engines=dict(await ports.engine.loads(pods)))
+
+
+async def _execute(service: Service, plan: Plan, ports: Ports, memory: Memory, metrics: OperatorMetrics) -> None:
+    key = (service.namespace, service.name)
+    async with _stage("hold"):
+        await ports.cluster.hold(service)
+    for action in plan.actions:
+        kind = type(action).__name__
+        try:
+            async with _stage(kind):
+                await ports.cluster.execute(service, action)
+        except _StageError as error:
+            await _complain(service, str(error), ports, memory)
+            raise
+        metrics.actions.labels(*key, kind).inc()
+        _log.info("done", namespace=service.namespace, service=service.name, action=kind, why=getattr(action, "why", ""))
+
+
+async def _post(service: Service, plan: Plan, ports: Ports, metrics: OperatorMetrics) -> None:
+    """Events are good to have: a quota on them must not keep the status from being written."""
+    for event in plan.events:
+        _log.info("event", namespace=service.namespace, service=service.name, reason=event.reason, text=event.message)
+        try:
+            await ports.cluster.post_event(service, event, ports.clock.now())
+        except ClusterError as error:
+            metrics.turn_errors.labels(service.namespace, service.name, "event").inc()
+            _log.warning("event not posted", namespace=service.namespace, service=service.name, error=str(error))
+
+
+async def _complain(service: Service, failure: str, ports: Ports, memory: Memory) -> None:
+    """Tell the user once why nothing moves: a quota, a refused overlay, a missing right."""
+    if memory.complained == failure:
+        return
+    memory.complained = failure
+    event = Event(type=EventType.WARNING, reason=Reason.RECONCILE_FAILED, message=failure)
+    try:
+        await ports.cluster.post_event(service, event, ports.clock.now())
+    except ClusterError as error:
+        _log.warning("event not posted", namespace=service.namespace, service=service.name, error=str(error))
+
+
+@asynccontextmanager
+async def _stage(name: str) -> AsyncIterator[None]:
+    try:
+        yield
+    except ClusterError as error:
+        raise _StageError(name, error) from error
