@@ -5,16 +5,9 @@ import signal
 from pathlib import Path
 from typing import Annotated
 
-import aiohttp
 import structlog
 import typer
-from aiohttp import web
 
-from mtpilot.adapters.kube.pod_watch import PodWatch
-from mtpilot.gateway.admin_socket import AdminSocket
-from mtpilot.gateway.agent import Agent
-from mtpilot.gateway.health import health_app
-from mtpilot.gateway.loads import HttpEngineSlots
 from mtpilot.model.names import AGENT_PORT, selector
 from mtpilot.ports import ClusterError
 
@@ -37,6 +30,16 @@ def gateway_agent(
 
 
 async def _run(*, service: str, namespace: str, socket: Path, host: str, port: int) -> None:
+    # NB: imported here, so that no other subcommand waits for a Kubernetes client.
+    import aiohttp
+    from aiohttp import web
+
+    from mtpilot.adapters.kube.pod_watch import PodWatch
+    from mtpilot.gateway.admin_socket import AdminSocket
+    from mtpilot.gateway.agent import Agent
+    from mtpilot.gateway.health import health_app
+    from mtpilot.gateway.loads import HttpEngineSlots
+
     watch = await PodWatch.connect(namespace=namespace, label_selector=selector(service))
     async with watch, aiohttp.ClientSession() as session:
         agent = Agent(watch=watch, gateway=AdminSocket(socket), engines=HttpEngineSlots(session))

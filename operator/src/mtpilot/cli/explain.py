@@ -1,0 +1,131 @@
+"""`mtpilot explain`: why a service is as it is, in plain words, from its live status."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .access import read_service
+
+if TYPE_CHECKING:
+    from mtpilot.api.status import Condition, InferenceServiceStatus, SlotStatus
+    from mtpilot.model.snapshot import Service
+
+
+def explain(
+    name: Annotated[str, typer.Argument(help="Name of the InferenceService.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say which modes a service runs, why, since when, what would change it, and what it waits for."""
+    service = asyncio.run(read_service(name, namespace))
+    sections = explanation(service, datetime.now(UTC))
+    if as_json:
+        typer.echo(json.dumps({"service": f"{namespace}/{name}", **sections}, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"{namespace}/{name}")
+    for title, lines in sections.items():
+        typer.echo(f"{title}:")
+        for line in lines:
+            typer.echo(f"  {line}")
+
+
+def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
+    """Titles and sentences; an empty section is left out."""
+    status = service.status
+    if not status.conditions and status.decision is None:
+        return {"now": ["The operator has not looked at this service yet. Is it running, and does it serve this namespace?"]}
+    sections = {
+        "now": _now(service),
+        "why": _why(status, now),
+        "would change it": [status.decision.would_change] if status.decision and status.decision.would_change else [],
+        "waits for": _waits(status, now),
+        "troubles": [_condition(found, now) for found in status.conditions if _is_trouble(found)],
+        "recently": [
+            f"{_ago(entry.at, now)}: {entry.slot} {entry.from_mode} → {entry.to_mode}, {entry.outcome.lower()}"
+            + (f" after {entry.seconds}s" if entry.seconds is not None else "")
+            + f" ({entry.reason})"
+            for entry in list(status.history)[-5:]
+        ],
+    }
+    return {title: lines for title, lines in sections.items() if lines}
+
+
+def _now(service: "Service") -> list[str]:
+    status = service.status
+    lines = [f"{status.summary.mix or 'no replicas'}; {status.summary.ready or '0/0'} ready."]
+    if status.recommended is not None and status.recommended != status.mix:
+        lines.append(f"Recommended: {status.recommended.mtp} mtp / {status.recommended.batch} batch.")
+    lines.append(f"Policy mode {service.spec.policy.mode}." + _pinned(service))
+    if status.demand is not None:
+        demand = status.demand
+        accepted = f", accept length {demand.accept_length}" if demand.accept_length else ""
+        lines.append(
+            f"Load: {demand.output_tokens_per_second} output tokens/s, {demand.in_flight} in flight, {demand.queued} queued{accepted}."
+        )
+    if status.observed_generation < service.generation:
+        lines.append(f"The spec changed (generation {service.generation}); the operator has seen {status.observed_generation}.")
+    return lines
+
+
+def _pinned(service: "Service") -> str:
+    pinned = service.spec.policy.pinned
+    return f" Pinned to {pinned.mtp} mtp / {pinned.batch} batch." if pinned is not None else ""
+
+
+def _why(status: "InferenceServiceStatus", now: datetime) -> list[str]:
+    decision = status.decision
+    if decision is None:
+        return []
+    since = f" Since {_ago(decision.at, now)}." if decision.at else ""
+    return [f"{decision.reason}: {decision.message}.{since}".replace("..", ".")]
+
+
+def _waits(status: "InferenceServiceStatus", now: datetime) -> list[str]:
+    return [_slot(slot, now) for slot in status.slots if slot.phase != "Serving"]
+
+
+def _slot(slot: "SlotStatus", now: datetime) -> str:
+    target = f", on its way to {slot.desired_mode}" if slot.desired_mode and slot.desired_mode is not slot.mode else ""
+    since = f" since {_ago(slot.since, now)}" if slot.since else ""
+    deadline = f"; deadline {_ahead(slot.deadline, now)}" if slot.deadline else ""
+    message = f": {slot.message}" if slot.message else ""
+    return f"{slot.name} ({slot.mode}{target}) is {slot.phase}{since}{message}{deadline}"
+
+
+_BAD_WHEN_TRUE = frozenset({"Degraded"})
+_FINE_WHEN_FALSE = frozenset({"ModeSettled", "Calibrated"})
+
+
+def _is_trouble(condition: "Condition") -> bool:
+    if condition.type in _FINE_WHEN_FALSE:
+        return False
+    bad = "True" if condition.type in _BAD_WHEN_TRUE else "False"
+    return condition.status == bad
+
+
+def _condition(condition: "Condition", now: datetime) -> str:
+    return (
+        f"{condition.type}={condition.status} ({condition.reason}) since {_ago(condition.last_transition_time, now)}: {condition.message}"
+    )
+
+
+def _ago(text: str, now: datetime) -> str:
+    seconds = (now - datetime.fromisoformat(text)).total_seconds()
+    return f"{_span(seconds)} ago" if seconds >= 1 else "just now"
+
+
+def _ahead(text: str, now: datetime) -> str:
+    seconds = (datetime.fromisoformat(text) - now).total_seconds()
+    return f"in {_span(seconds)}" if seconds > 0 else f"passed {_span(-seconds)} ago"
+
+
+def _span(seconds: float) -> str:
+    whole = timedelta(seconds=round(seconds))
+    hours, rest = divmod(int(whole.total_seconds()), 3600)
+    minutes, left = divmod(rest, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"

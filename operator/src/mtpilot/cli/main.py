@@ -1,0 +1,44 @@
+"""The `mtpilot` command.
+
+Each subcommand's libraries are imported when it runs: `mtpilot --help` must not wait for a Kubernetes client.
+
+Exit status: 0 done · 1 it failed, or `--check` found a difference · 2 wrong usage or an unreadable file · 3 no such object.
+"""
+
+import typer
+
+from . import exits
+from .crds import crds
+from .explain import explain
+from .gateway_agent import gateway_agent
+from .plan import plan
+from .run import run
+from .snapshot import snapshot
+
+app = typer.Typer(
+    name="mtpilot",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Run SGLang replicas in two modes, mtp and batch, and keep the right mix of them.",
+    epilog=exits.EPILOG,
+)
+app.command()(run)
+app.command()(plan)
+app.command()(explain)
+app.command()(snapshot)
+app.command()(crds)
+app.command("gateway-agent")(gateway_agent)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from mtpilot.telemetry.metrics import version as installed
+
+    typer.echo(installed())
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()

@@ -1,0 +1,47 @@
+"""`mtpilot run`: the operator."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from . import exits
+
+
+def run(  # noqa: PLR0917 - the options of a command
+    namespace: Annotated[list[str] | None, typer.Option("--namespace", "-n", help="Serve this namespace; may be repeated.")] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Serve all namespaces.")] = False,
+    prometheus_url: Annotated[
+        str, typer.Option(envvar="MTPILOT_PROMETHEUS_URL", help="Prometheus that scrapes engines and gateways.")
+    ] = "http://prometheus-operated.monitoring:9090",
+    scrape_interval: Annotated[float, typer.Option(min=0.1, help="Its scrape interval for them, in seconds.")] = 15.0,
+    period: Annotated[float, typer.Option(min=0.2, help="Look at each service at least this often, in seconds.")] = 10.0,
+    log_format: Annotated[str, typer.Option(help="json, or text for a person.")] = "json",
+    log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    host: Annotated[str, typer.Option(help="Address of the two ports below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
+    liveness: Annotated[int | None, typer.Option(help="Port of /healthz, for the liveness probe.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics of the operator itself.")] = None,
+) -> None:
+    """Run the operator until it is told to stop. Access to the cluster: KUBECONFIG, or the pod's service account."""
+    if bool(namespace) == all_namespaces:
+        exits.leave("say which namespaces to serve: either -A, or -n NAMESPACE (repeatable)", exits.USAGE)
+    from mtpilot.controller.context import Options
+    from mtpilot.controller.operator import StartError, run_operator
+    from mtpilot.telemetry.logs import LogFormat, configure_logs
+
+    if log_format not in set(LogFormat) or log_level.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+        exits.leave(f"no such log format or level: {log_format} {log_level}", exits.USAGE)
+    configure_logs(LogFormat(log_format), log_level.upper())
+    options = Options(
+        namespaces=tuple(namespace or ()),
+        period_seconds=period,
+        host=host,
+        liveness_port=liveness,
+        metrics_port=metrics_port,
+    )
+    try:
+        asyncio.run(run_operator(options, prometheus_url=prometheus_url, scrape_interval_seconds=scrape_interval))
+    except StartError as error:
+        exits.leave(str(error), exits.FAILED)
+    except KeyboardInterrupt:
+        return
