@@ -13,7 +13,9 @@ from mtpilot.render.arguments import MANAGED_FLAGS, engine_arguments
 from mtpilot.render.container import ENGINE_COMMAND, engine_container
 from mtpilot.render.known_flags import KNOWN_FLAGS
 from sglang_sim.flags import DEPRECATED, known_flags, parse
-from tests.unit.render.samples import MODES, SAMPLES, Sample
+from tests.sample_files import Sample as Document
+from tests.sample_files import samples
+from tests.unit.render.samples import MODES, SAMPLES, Sample, service, small_hardware
 
 EVERY_SAMPLE = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
@@ -42,6 +44,14 @@ def test_every_sample_is_parsed_as_it_was_meant(sample: Sample, mode: Mode) -> N
     assert parsed.admin_api_key == "key"
     assert parsed.speculative_algorithm == (spec.modes.mtp.speculation.algorithm.value if mode is Mode.MTP else None)
     assert parsed.speculative_adaptive is (mode is Mode.MTP and spec.modes.mtp.speculation.adaptive)
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("document", [sample for sample in samples("accept") if sample.kind == "InferenceService"], ids=str)
+def test_what_the_crd_accepts_is_rendered_and_parsed(document: Document, mode: Mode) -> None:
+    spec = service(document.document["spec"]).spec
+    parsed = parse(filled_in(engine_arguments(spec, small_hardware().spec, mode)))
+    assert parsed.max_running_requests == (spec.modes.mtp if mode is Mode.MTP else spec.modes.batch).max_running_requests
 
 
 @EVERY_MODE
