@@ -172,6 +172,6 @@ async def test_health_takes_more_than_a_second_and_ready_takes_none(session):
 
 @pytest.mark.slow
 async def test_four_replicas_of_64_streams_keep_their_step_times_on_two_cores():
-    result = await bench.measure(mode="batch", replicas=4, streams=64, seconds=8, output_tokens=400, interval=1)
+    result = await bench.measure(mode="batch", replicas=4, streams=64, seconds=8, output_tokens=4000, interval=1)
     assert max(abs(error) for error in result.step_time_errors) < 0.05
     assert sum(result.cpu_per_replica) < 0.8

@@ -74,9 +74,9 @@ async def test_a_slow_engine_takes_its_factor():
         for factor in (1.0, 3.0):
             await sim.post("/sim/faults", {"slow_factor": factor})
             began = loop.time()
-            await sim.post("/v1/completions", {"prompt": "x", "max_tokens": 200})
+            await sim.post("/v1/completions", {"prompt": "x", "max_tokens": 300})
             took.append(loop.time() - began)
-        assert took[1] / took[0] == pytest.approx(3.0, rel=0.1)
+        assert took[1] / took[0] == pytest.approx(3.0, rel=0.15)
 
 
 async def test_an_unknown_fault_is_refused():

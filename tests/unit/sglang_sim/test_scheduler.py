@@ -45,6 +45,14 @@ async def _until(condition, seconds: float = 5.0) -> None:
     raise AssertionError("condition not met in time")
 
 
+async def _step(sim: Running) -> tuple[float, float]:
+    """Tokens generated so far, and the time, at the end of the next group of steps."""
+    before = sim.server.scheduler.load().generated_tokens
+    while (tokens := sim.server.scheduler.load().generated_tokens) == before:
+        await asyncio.sleep(0.001)
+    return tokens, time.monotonic()
+
+
 async def test_requests_past_the_slots_wait_in_the_queue():
     async with running("--max-running-requests 3") as sim, _holding(sim, 5):
         assert await _counts(sim) == (3, 2)
@@ -94,17 +102,15 @@ async def test_the_full_queue_is_refused_with_503():
         assert (status, body["message"]) == (503, "The request queue is full.")
 
 
-@pytest.mark.parametrize(
-    ("words", "batch"), [("", 1), ("", 68), ("--speculative-algorithm NEXTN", 24)]
-)
+@pytest.mark.parametrize(("words", "batch"), [("", 1), ("", 68), ("--speculative-algorithm NEXTN", 24)])
 async def test_the_rate_is_the_curves_within_5_percent(words, batch):
     async with running(words) as sim, _holding(sim, batch):
         scheduler = sim.server.scheduler
         await _until(lambda: len(scheduler.decoding) == batch)
-        await asyncio.sleep(0.1)
-        tokens, began = scheduler.load().generated_tokens, time.monotonic()
+        tokens, began = await _step(sim)
         await asyncio.sleep(0.8)
-        rate = (scheduler.load().generated_tokens - tokens) / (time.monotonic() - began)
+        later, ended = await _step(sim)
+        rate = (later - tokens) / (ended - began)
         assert rate == pytest.approx(sim.server.engine.curve.tokens_per_second(batch), rel=0.05)
 
 
@@ -112,12 +118,13 @@ async def test_a_stalled_event_loop_is_caught_up_with():
     async with running() as sim, _holding(sim, 8):
         scheduler = sim.server.scheduler
         await _until(lambda: len(scheduler.decoding) == 8)
-        tokens, began = scheduler.load().generated_tokens, time.monotonic()
+        tokens, began = await _step(sim)
         await asyncio.sleep(0.3)
         time.sleep(0.4)
         await asyncio.sleep(0.3)
-        rate = (scheduler.load().generated_tokens - tokens) / (time.monotonic() - began)
-        assert rate == pytest.approx(sim.server.engine.curve.tokens_per_second(8), rel=0.06)
+        later, ended = await _step(sim)
+        rate = (later - tokens) / (ended - began)
+        assert rate == pytest.approx(sim.server.engine.curve.tokens_per_second(8), rel=0.05)
 
 
 async def test_speculation_is_seen_in_the_request_and_in_the_counters():
@@ -141,7 +148,7 @@ async def test_a_change_of_acceptance_changes_the_rate_but_not_the_step():
         await sim.post("/sim/faults", {"accept_length": 1.0})
         began = time.monotonic()
         await sim.post("/v1/completions", {"prompt": "x", "max_tokens": 201})
-        assert (time.monotonic() - began) / full == pytest.approx(2.0, rel=0.1)
+        assert (time.monotonic() - began) / full == pytest.approx(2.0, rel=0.15)
 
 
 async def test_the_live_knob_caps_admission_without_a_restart():

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sglang_sim.curves import load
-from sglang_sim.settings import Settings
+from sglang_sim.settings import from_environment
 
 _HOST = "127.0.0.1"
 
@@ -112,7 +112,8 @@ class Result:
 
 async def measure(*, mode: str, replicas: int, streams: int, seconds: float, output_tokens: int, interval: int) -> Result:
     """Run `replicas` with `streams` busy streams each and measure `seconds` of it."""
-    curve = load(Settings().curve).modes[mode]
+    settings = from_environment()
+    curve = load(settings.curve).modes[mode]
     ports = [_free_port() for _ in range(replicas)]
     processes = [await _start(mode, port, streams, interval) for port in ports]
     tallies = [Tally() for _ in ports]
@@ -139,7 +140,7 @@ async def measure(*, mode: str, replicas: int, streams: int, seconds: float, out
         cpu_per_replica=tuple((b - a) / wall for a, b in zip(cpu, after, strict=True)),
         cpu_client=used / wall,
         tokens_per_second=tuple(tally.tokens / wall for tally in tallies),
-        expected_tokens_per_second=curve.tokens_per_second(min(streams, curve.slots)),
+        expected_tokens_per_second=curve.tokens_per_second(min(streams, curve.slots)) * settings.time_scale,
         events_per_second=sum(tally.events for tally in tallies) / wall,
     )
 
@@ -151,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--replicas", type=int, default=4)
     parser.add_argument("--streams", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=15)
-    parser.add_argument("--output-tokens", type=int, default=400)
+    parser.add_argument("--output-tokens", type=int, default=4000)
     parser.add_argument("--stream-interval", type=int, default=1)
     given = parser.parse_args(argv)
     result = asyncio.run(

@@ -38,7 +38,7 @@ class Scheduler:
         self._settings, self._loop = settings, loop
         self._random = random.Random(f"{settings.seed}/{settings.identity}/eos")
         self._steps_in_group = 0
-        self._base = 0.0
+        self._base = self._step = 0.0
         self._prefill_free_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._reported_steps = 0
@@ -165,9 +165,20 @@ class Scheduler:
             self.telemetry.busy(now)
             self._base, self._steps_in_group = now, 0
             self._plan(now)
-        elif not self.decoding and self.prefilling:
+        elif self.prefilling and self._steps_in_group:
+            self._shorten_group(self.prefilling[0][0])
+        elif self.prefilling and not self.decoding:
             self._cancel_timer()
             self._plan(self._loop.time())
+
+    def _shorten_group(self, ready_at: float) -> None:
+        """End the group under way with the step in which a prefilled row can join."""
+        began = self._base - self._steps_in_group * self._step
+        steps = max(1, math.ceil((ready_at - began) / self._step))
+        if steps < self._steps_in_group:
+            self._cancel_timer()
+            self._steps_in_group, self._base = steps, began + steps * self._step
+            self._timer = self._loop.call_at(self._base, self._tick)
 
     def _admit(self) -> None:
         if self._stopped:
@@ -210,6 +221,9 @@ class Scheduler:
             self._base = now
         steps = max(1, int(max(self._settings.tick_seconds, now - self._base) / seconds))
         nearest = min(row.limit - row.progress for row in self.decoding)
+        if self.prefilling:
+            steps = min(steps, math.ceil((self.prefilling[0][0] - self._base) / seconds))
+        self._step = seconds
         self._steps_in_group = max(1, min(steps, math.ceil(nearest / self.accept_length - 1e-9)))
         self._base += self._steps_in_group * seconds
         self._timer = self._loop.call_at(self._base, self._tick)
