@@ -14,7 +14,7 @@ from mtpilot.model.names import (
     MANAGED_BY,
 )
 
-_WATCH_SECONDS = 300.0
+_WATCH_SECONDS = 300  # NB: an int, since kopf puts it into the URL and the API server refuses "300.0"
 _EXIT_SECONDS = 20.0
 # Never written: no handler of ours needs it. It must not be our own finalizer, which kopf would take off again for that reason.
 _KOPF_FINALIZER = f"{GROUP}/kopf"
