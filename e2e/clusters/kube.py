@@ -30,7 +30,7 @@ class ApiError(Exception):
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(f"{status} {reason}: {message}")
-        self.status = status
+        self.status: int = status
         self.reason = reason
 
 

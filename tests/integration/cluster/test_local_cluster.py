@@ -21,7 +21,8 @@ flag = pathlib.Path(os.environ["HOME"], "healthy"); flag.touch()
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         ok = self.path != "/healthy" or flag.exists()
-        self.send_response(200 if ok else 503); self.send_header("Content-Type", "text/plain"); self.end_headers(); self.wfile.write(b"mtpilot_test 1\\n")
+        self.send_response(200 if ok else 503); self.send_header("Content-Type", "text/plain"); self.end_headers()
+        self.wfile.write(b"mtpilot_test 1\\n")
     def do_POST(self):
         flag.unlink() if self.path == "/break" else flag.touch()
         self.send_response(200); self.end_headers()
@@ -48,7 +49,7 @@ async def gone(cluster: LocalCluster, namespace: str, name: str) -> bool:
     try:
         await read(cluster, namespace, name)
     except ApiError as error:
-        return bool(error.status == 404)
+        return error.status == 404
     return False
 
 
@@ -87,7 +88,7 @@ async def test_deployment_serves_on_an_address_of_its_own_per_pod(local_cluster:
 
     async def available() -> bool:
         found = await local_cluster.client.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/web")
-        return found.get("status", {}).get("availableReplicas") == 2
+        return bool(found.get("status", {}).get("availableReplicas") == 2)
 
     await eventually(available)
     pods = (await local_cluster.client.get(f"/api/v1/namespaces/{namespace}/pods"))["items"]

@@ -203,7 +203,7 @@ class PodWorker:
         status = pod_status(self.pod, observed)
         if status == self._sent:
             return
-        body = {"metadata": {"uid": self.pod["metadata"]["uid"]}, "status": status}
+        body = {"metadata": {"uid": self.pod["metadata"]["uid"]}, "status": _replacing_addresses(status)}
         answer = await self._client.patch(f"{self._path}/status", body, content_type=STRATEGIC)
         self._sent = status
         self.pod.setdefault("status", {})["conditions"] = answer["status"].get("conditions", [])
@@ -244,3 +244,8 @@ class PodWorker:
 
     def _image(self, name: str) -> Image | None:
         return next((image for image in self._config.images if image.fits(name)), None)
+
+
+def _replacing_addresses(status: dict[str, Any]) -> dict[str, Any]:
+    """Say that the addresses are all there are: the patch would add to the list, and a pod has one address of a family."""
+    return status | {key: [{"$patch": "replace"}, *status[key]] for key in ("podIPs", "hostIPs") if key in status}
