@@ -38,7 +38,10 @@ SPEC: dict[str, Any] = {
 
 def spec(**changes: Any) -> InferenceServiceSpec:
     """The sample spec with top-level parts replaced or, for dicts, updated."""
-    merged = {key: {**value, **changes[key]} if isinstance(value, dict) and key in changes else changes.get(key, value) for key, value in SPEC.items()}
+    merged = {
+        key: {**value, **changes[key]} if isinstance(value, dict) and key in changes else changes.get(key, value)
+        for key, value in SPEC.items()
+    }
     merged |= {key: value for key, value in changes.items() if key not in SPEC}
     return InferenceServiceSpec.model_validate(merged)
 
@@ -124,7 +127,9 @@ class World:
         mode = Mode(deployment.labels[LABEL_MODE])
         digest = deployment.labels[LABEL_TEMPLATE_DIGEST]
         never = self.broken(digest, mode)
-        self.pods[uid] = Pod(name=f"{deployment.name}-{uid}", uid=uid, slot=deployment.name, mode=mode, digest=digest, created_at=self.now, ip="127.1.0.1")
+        self.pods[uid] = Pod(
+            name=f"{deployment.name}-{uid}", uid=uid, slot=deployment.name, mode=mode, digest=digest, created_at=self.now, ip="127.1.0.1"
+        )
         self.engines[uid] = Engine(ready_at=None if never else self.now + timedelta(seconds=self.load_seconds))
 
     def _age(self, pod: Pod) -> None:
@@ -154,9 +159,19 @@ class World:
 
     def snapshot(self) -> Snapshot:
         service = Service(
-            name="chat", namespace="team-a", uid="svc", generation=self.generation, spec=self.spec, status=self.status, deleting_since=self.deleting_since
+            name="chat",
+            namespace="team-a",
+            uid="svc",
+            generation=self.generation,
+            spec=self.spec,
+            status=self.status,
+            deleting_since=self.deleting_since,
         )
-        loads = {uid: EngineLoad(running=engine.running, waiting=0, effective_max_running_requests=SLOTS[self.pods[uid].mode]) for uid, engine in self.engines.items() if self.pods[uid].ready}
+        loads = {
+            uid: EngineLoad(running=engine.running, waiting=0, effective_max_running_requests=SLOTS[self.pods[uid].mode])
+            for uid, engine in self.engines.items()
+            if uid in self.pods and self.pods[uid].ready
+        }
         return Snapshot(
             service=service,
             hardware=self.hardware,
@@ -238,7 +253,9 @@ class World:
             case SetRolloutState(slot=name, uid=uid, state=state):
                 deployment = self.deployments[name]
                 assert deployment.uid == uid
-                deployment.manifest["metadata"]["annotations"][ANNOTATION_ROLLOUT_STATE] = encode_state(state)
+                metadata = deployment.manifest["metadata"]
+                annotations = metadata["annotations"] | {ANNOTATION_ROLLOUT_STATE: encode_state(state)}
+                deployment.manifest = deployment.manifest | {"metadata": metadata | {"annotations": annotations}}
             case SetServing(uid=uid, serving=serving):
                 self.pods[uid] = replace(self.pods[uid], serving=serving)
             case DeleteObject(kind=kind, name=name, uid=uid):
@@ -259,7 +276,9 @@ class World:
         after = known.labels[LABEL_TEMPLATE_DIGEST]
         if before != after or not known.revisions:
             known.revisions = [revision for revision in known.revisions if revision.digest != after]
-            known.revisions.append(TemplateRevision(digest=after, mode=Mode(known.labels[LABEL_MODE]), template=manifest["spec"]["template"]))
+            known.revisions.append(
+                TemplateRevision(digest=after, mode=Mode(known.labels[LABEL_MODE]), template=manifest["spec"]["template"])
+            )
             if before != after:
                 self._count_lost(name)
 

@@ -11,7 +11,6 @@ from mtpilot.model.reasons import Reason
 from mtpilot.model.snapshot import Child, Manifest, Snapshot
 from mtpilot.policy.decide import decide
 from mtpilot.render.arguments import engine_image
-from mtpilot.render.children import render_children
 from mtpilot.render.errors import InvalidArguments
 from mtpilot.render.model_source import served_name
 from mtpilot.rollout.choose import pods_of
@@ -54,7 +53,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         return _describe(snapshot, Tick(demand=demand, decision=None, fleet=None, steps=FleetSteps(snapshot=snapshot)), now)
     try:
         templates = RenderedTemplates(snapshot.service, snapshot.hardware)
-        children = render_children(snapshot.service, snapshot.hardware)
+        children = templates.children()
     except InvalidArguments as error:
         problem = (Reason.INVALID_ARGUMENTS, str(error))
         return _describe(

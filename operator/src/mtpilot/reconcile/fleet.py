@@ -20,7 +20,7 @@ from mtpilot.model.snapshot import Snapshot
 from mtpilot.policy.initial import initial_mode
 from mtpilot.policy.strategy import feasible_strategy
 from mtpilot.rollout.choose import active, free_indexes, is_ready, pods_of, slot_to_flip, slots_to_retire, surging
-from mtpilot.rollout.context import Context, Step, Templates, is_blocked
+from mtpilot.rollout.context import Context, Step, Templates, blocked_until, count_failure, failures_of
 from mtpilot.rollout.retire import begin_retirement, cancel_retirement
 from mtpilot.rollout.step import advance, begin_move, is_moving, state_of
 
@@ -46,13 +46,15 @@ class FleetSteps:
 
 def rollout_context(spec: InferenceServiceSpec, snapshot: Snapshot, templates: Templates, now: datetime) -> Context:
     ready = parse_duration(spec.rollout.ready_timeout)
+    back_off = max(ready, parse_duration(spec.policy.min_dwell), timedelta(seconds=10))
     return Context(
         now=now,
         templates=templates,
         loads=snapshot.engines,
         drain_timeout=parse_duration(spec.rollout.drain_timeout),
         ready_timeout=ready,
-        back_off=max(ready, parse_duration(spec.policy.min_dwell), timedelta(seconds=10)),
+        back_off=back_off,
+        failures=failures_of((state_of(slot) for slot in snapshot.slots), back_off),
     )
 
 
@@ -79,10 +81,10 @@ def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: 
     for slot in snapshot.slots:
         if is_moving(state_of(slot)):
             _go_on(tick, slot, context)
-    moving = moving or _match_replicas(tick, context, decision)
+    moving = _match_replicas(tick, context, decision, moving)
     if moving is None and decision.move_to is not None:
         moving = _start_flip(tick, context, decision, fleet)
-    for slot in snapshot.slots:
+    for slot in sorted(snapshot.slots, key=lambda slot: is_ready(slot, snapshot.pods)):  # what does not serve can move at no cost
         if slot.name not in tick.steps:
             moving = _settle_or_roll(tick, slot, context, fleet, moving)
     return tick
@@ -99,9 +101,7 @@ def _give_up_surge(snapshot: Snapshot, slot: Slot, step: Step, context: Context)
     actions: list[Action] = []
     peer = next((peer for peer in active(snapshot.slots) if peer.name != slot.name), None)
     if peer is not None:
-        known = state_of(peer)
-        failures = known.failures + 1 if known.failed_digest == failed else 1
-        state = replace(known, failed_digest=failed, failed_at=context.now, failures=failures)
+        state = replace(state_of(peer), failed_digest=failed, failed_at=context.now, failures=count_failure(failed, context))
         actions.append(SetRolloutState(slot=peer.name, uid=peer.uid, state=state))
     actions.append(
         DeleteObject(api_version="apps/v1", kind="Deployment", name=slot.name, uid=slot.uid, why="surge slot was not ready in time")
@@ -112,15 +112,18 @@ def _give_up_surge(snapshot: Snapshot, slot: Slot, step: Step, context: Context)
     return replace(step, state=ended, phase=SlotPhase.RETIRING, actions=tuple(actions), events=(event,), failed_surge=False)
 
 
-def _match_replicas(tick: FleetSteps, context: Context, decision: Decision) -> str | None:
-    """Create, keep or retire slots until their number is spec.replicas; the name of a slot that began to move."""
+def _match_replicas(tick: FleetSteps, context: Context, decision: Decision, moving: str | None) -> str | None:
+    """Create, keep or retire slots until their number is spec.replicas; the name of the slot that moves after that.
+
+    What is missing is made at once; what is too many waits until a move under way has ended.
+    """
     snapshot = tick.snapshot
     standing = [slot for slot in active(snapshot.slots) if not surging(slot)]
     missing = snapshot.service.spec.replicas - len(standing)
     if missing > 0:
         _grow(tick, context, decision, missing)
-    if missing >= 0:
-        return None
+    if missing >= 0 or moving is not None:
+        return moving
     digests = {mode: context.templates.digest(mode) for mode in Mode}
     chosen = slots_to_retire(snapshot.slots, snapshot.pods, snapshot.engines, -missing, digests)
     for slot in chosen:
@@ -194,7 +197,7 @@ def _settle_or_roll(tick: FleetSteps, slot: Slot, context: Context, fleet: Fleet
     pods = tick.pods(slot)
     state = state_of(slot)
     target = context.templates.digest(state.desired_mode)
-    needs_roll = slot.digest != target and not is_blocked(state, target, context) and not slot.deleting
+    needs_roll = slot.digest != target and blocked_until(target, context) is None and not slot.deleting
     never_served = state.served_digest is None and not is_ready(slot, pods)
     if not needs_roll or never_served:
         tick.take(slot, advance(slot, pods, context, may_start=never_served))

@@ -9,7 +9,7 @@ from mtpilot.model.decision import Demand, FleetState, NoDemand
 from mtpilot.model.snapshot import Snapshot
 from mtpilot.policy.demand import observe
 from mtpilot.rollout.choose import active, is_ready
-from mtpilot.rollout.context import Context, back_off_ends, is_blocked
+from mtpilot.rollout.context import Context, blocked_until
 from mtpilot.rollout.step import state_of
 
 from .fleet import desired_mix, moving_slot
@@ -51,13 +51,8 @@ def flip_seconds(status: InferenceServiceStatus) -> float | None:
 
 def fleet_state(snapshot: Snapshot, context: Context, now: datetime) -> FleetState:
     moves = recent_moves(snapshot, now)
-    failed: dict[Mode, datetime] = {}
-    for mode in Mode:
-        digest = context.templates.digest(mode)
-        for slot in snapshot.slots:
-            ends = back_off_ends(state_of(slot), context)
-            if ends is not None and is_blocked(state_of(slot), digest, context):
-                failed[mode] = max(ends, failed.get(mode, ends))
+    blocked = {mode: blocked_until(context.templates.digest(mode), context) for mode in Mode}
+    failed = {mode: ends for mode, ends in blocked.items() if ends is not None}
     hardware = snapshot.hardware
     return FleetState(
         mix=desired_mix(snapshot.slots),

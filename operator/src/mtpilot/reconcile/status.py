@@ -34,6 +34,7 @@ from mtpilot.rollout.context import Step
 from .history import timestamp
 
 REFRESH_SECONDS = 60.0
+NOTABLE = 0.2  # share by which a number must differ from the written one
 _QUIET_REASONS = (Reason.STEADY, Reason.STABILIZING, Reason.CAPACITY_UNKNOWN)
 
 
@@ -158,19 +159,30 @@ def matters(status: InferenceServiceStatus) -> dict[str, Any]:
     return kept
 
 
-def moving_numbers(status: InferenceServiceStatus) -> dict[str, Any]:
-    """The part that is refreshed at leisure."""
-    policy = status.policy.model_dump(exclude={"observed_at", "recent_moves"}, exclude_none=True)
-    policy["smoothed_tokens_per_second"] = two_digits(float(policy.get("smoothed_tokens_per_second", 0)))
-    reason = status.decision.reason if status.decision else None
-    return {"demand": status.demand, "policy": policy, "reason": reason}
+def _numbers(status: InferenceServiceStatus) -> tuple[float, ...]:
+    demand, policy = status.demand, status.policy
+    texts = (
+        demand.output_tokens_per_second if demand else None,
+        demand.in_flight if demand else None,
+        demand.queued if demand else None,
+        policy.smoothed_tokens_per_second,
+        policy.mtp_capacity_tokens_per_second,
+    )
+    return tuple(float(text or 0) for text in texts)
+
+
+def moved_on(old: InferenceServiceStatus, new: InferenceServiceStatus) -> bool:
+    """Whether a number left the written one by more than NOTABLE, or the rule began to lean the other way."""
+    if (old.demand is None) != (new.demand is None) or old.policy.pressure != new.policy.pressure:
+        return True
+    return any(abs(a - b) > max(NOTABLE * max(a, b), 2.0) for a, b in zip(_numbers(old), _numbers(new), strict=True))
 
 
 def worth_a_write(old: InferenceServiceStatus, new: InferenceServiceStatus, now: datetime) -> bool:
     """Whether the new status is to be written over the one read."""
     if matters(old) != matters(new):
         return True
-    if moving_numbers(old) == moving_numbers(new):
+    if not moved_on(old, new):
         return False
     written = old.policy.observed_at
     return written is None or (now - datetime.fromisoformat(written)).total_seconds() >= REFRESH_SECONDS

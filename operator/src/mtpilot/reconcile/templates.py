@@ -1,12 +1,53 @@
-"""The rollout core's view of rendering: digests and Deployments of the present spec, each rendered once a tick."""
+"""The rollout core's view of rendering: digests and Deployments of the present spec.
 
-from copy import deepcopy
+A rendering depends on nothing but the service's identity and spec and the class's spec, so it is kept between ticks: a
+steady service renders nothing.
+"""
+
+from functools import lru_cache
+from typing import Any
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.model.names import ANNOTATION_ROLLOUT_STATE
+from mtpilot.model.plan import EnsureSecret
 from mtpilot.model.slots import RolloutState, Slot, encode_state
 from mtpilot.model.snapshot import HardwareView, Manifest, Service
+from mtpilot.render.children import render_children
 from mtpilot.render.slot import render_slot, slot_from_template, template_digest
+
+_KEPT = 1024
+
+
+class _Inputs:
+    """What a rendering depends on, compared by value."""
+
+    __slots__ = ("_key", "hardware", "service")
+
+    def __init__(self, service: Service, hardware: HardwareView) -> None:
+        self.service = service
+        self.hardware = hardware
+        self._key = (service.name, service.namespace, service.uid, service.spec.model_dump_json(), hardware.spec.model_dump_json())
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Inputs) and self._key == other._key
+
+
+@lru_cache(maxsize=_KEPT)
+def _digest(inputs: _Inputs, mode: Mode) -> str:
+    return template_digest(inputs.service, inputs.hardware, mode)
+
+
+@lru_cache(maxsize=_KEPT)
+def _slot(inputs: _Inputs, index: int, mode: Mode) -> Manifest:
+    return render_slot(inputs.service, inputs.hardware, index, mode)
+
+
+@lru_cache(maxsize=_KEPT)
+def _children(inputs: _Inputs) -> tuple[Manifest | EnsureSecret, ...]:
+    return render_children(inputs.service, inputs.hardware)
 
 
 class RenderedTemplates:
@@ -17,26 +58,29 @@ class RenderedTemplates:
     """
 
     def __init__(self, service: Service, hardware: HardwareView) -> None:
-        self._service = service
-        self._hardware = hardware
-        self._digests = {mode: template_digest(service, hardware, mode) for mode in Mode}
+        self._inputs = _Inputs(service, hardware)
+        self._digests = {mode: _digest(self._inputs, mode) for mode in Mode}
 
     def digest(self, mode: Mode) -> str:
         return self._digests[mode]
 
     def manifest(self, index: int, mode: Mode, state: RolloutState) -> Manifest:
-        return carry_state(render_slot(self._service, self._hardware, index, mode), state)
+        return carry_state(_slot(self._inputs, index, mode), state)
 
     def revision(self, slot: Slot, digest: str, state: RolloutState) -> Manifest | None:
         for revision in slot.revisions:
             if revision.digest == digest:
-                manifest = slot_from_template(self._service, slot.index, revision.mode, revision.template)
+                manifest = slot_from_template(self._inputs.service, slot.index, revision.mode, revision.template)
                 return carry_state(manifest, state)
         return None
+
+    def children(self) -> tuple[Manifest | EnsureSecret, ...]:
+        """Everything the service owns beside its slots."""
+        return _children(self._inputs)
 
 
 def carry_state(manifest: Manifest, state: RolloutState) -> Manifest:
     """The manifest with the rollout state annotation, so that template and state change in one write."""
-    result = deepcopy(manifest)
-    result["metadata"].setdefault("annotations", {})[ANNOTATION_ROLLOUT_STATE] = encode_state(state)
-    return result
+    metadata: dict[str, Any] = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), ANNOTATION_ROLLOUT_STATE: encode_state(state)}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}

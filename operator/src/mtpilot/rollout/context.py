@@ -4,8 +4,8 @@
 one is made.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -36,8 +36,20 @@ class Templates(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A template that missed its ready deadline, in whatever slot: put aside until `ends`."""
+
+    ends: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Settings and observations that are the same for all slots of a service. `loads`: pod uid → load."""
+    """Settings and observations that are the same for all slots of a service.
+
+    loads: pod uid → load. failures: template digest → failure, of all slots, so that a bad template is not tried in one
+    slot after another.
+    """
 
     now: datetime
     templates: Templates
@@ -46,6 +58,7 @@ class Context:
     ready_timeout: timedelta
     back_off: timedelta
     settle: timedelta = SETTLE
+    failures: Mapping[str, Failure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +80,27 @@ class Step:
     failed_surge: bool = False
 
 
-def back_off_ends(state: RolloutState, context: Context) -> datetime | None:
-    """When the failed template may be tried again: doubles with each failure, at most MAX_BACK_OFF."""
-    if state.failed_at is None:
-        return None
-    doubled: timedelta = context.back_off * 2 ** min(max(state.failures - 1, 0), 16)
-    return state.failed_at + min(doubled, MAX_BACK_OFF)
+def failures_of(states: Iterable[RolloutState], back_off: timedelta) -> dict[str, Failure]:
+    """Failures by template digest; the back-off doubles with each failure, at most MAX_BACK_OFF."""
+    found: dict[str, Failure] = {}
+    for state in states:
+        if state.failed_digest is None or state.failed_at is None:
+            continue
+        known = found.get(state.failed_digest)
+        count = max(state.failures, known.count if known else 0)
+        wait = min(back_off * 2 ** min(max(count - 1, 0), 16), MAX_BACK_OFF)
+        ends = max(state.failed_at + wait, known.ends if known else state.failed_at)
+        found[state.failed_digest] = Failure(ends=ends, count=count)
+    return found
 
 
-def is_blocked(state: RolloutState, digest: str, context: Context) -> bool:
-    """Whether a template failed lately and must not be tried yet."""
-    ends = back_off_ends(state, context)
-    return ends is not None and state.failed_digest == digest and context.now < ends
+def blocked_until(digest: str, context: Context) -> datetime | None:
+    """When a template that failed lately may be tried again; None where it may be tried now."""
+    failure = context.failures.get(digest)
+    return failure.ends if failure is not None and context.now < failure.ends else None
+
+
+def count_failure(digest: str | None, context: Context) -> int:
+    """How often a template has failed, with the failure that happens now."""
+    failure = context.failures.get(digest or "")
+    return (failure.count if failure else 0) + 1

@@ -14,7 +14,7 @@ from mtpilot.model.plan import ApplyObject, Event, EventType, SetRolloutState
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState, Slot
 
-from .context import Context, Step, back_off_ends
+from .context import Context, Step, count_failure, failures_of
 from .pods import leaving, trouble, with_digest
 
 
@@ -107,10 +107,10 @@ def _begin_rollback(slot: Slot, pod: Pod | None, state: RolloutState, context: C
         completed_at=state.completed_at or (context.now if state.decided_at is not None else None),
         failed_digest=failed,
         failed_at=context.now,
-        failures=state.failures + 1 if state.failed_digest == failed else 1,
+        failures=count_failure(failed, context),
     )
     step = _apply_served(slot, state, context)
-    ends = back_off_ends(state, context)
+    ends = failures_of((state,), context.back_off)[state.failed_digest or ""].ends
     message = (
         f"{slot.name} was not ready in {slot.mode} within {context.ready_timeout.total_seconds():.0f}s ({_why(pod)}); "
         f"back to {state.desired_mode}, next try after {ends:%H:%M:%SZ}"

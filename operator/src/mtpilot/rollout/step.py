@@ -14,7 +14,7 @@ from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState, Slot
 from mtpilot.model.snapshot import Manifest
 
-from .context import Context, Step, back_off_ends, is_blocked
+from .context import Context, Step, blocked_until
 from .drain import DrainState, observe_drain, resume_serving, stop_serving
 from .pods import IMAGE_REASONS, trouble, with_digest, worth_draining
 from .replace import begin_replacement, continue_replacement, continue_rollback
@@ -44,10 +44,9 @@ def advance(slot: Slot, pods: Sequence[Pod], context: Context, *, may_start: boo
     target = context.templates.digest(state.desired_mode)
     if slot.digest == target:
         return _settled(slot, pods, state, context)
-    if is_blocked(state, target, context):
-        return _waiting(
-            slot, pods, state, f"template {target} never became ready; next try after {back_off_ends(state, context):%H:%M:%SZ}"
-        )
+    blocked = blocked_until(target, context)
+    if blocked is not None:
+        return _waiting(slot, pods, state, f"template {target} was not ready in time; next try after {blocked:%H:%M:%SZ}")
     if not may_start:
         return _waiting(slot, pods, state, "waits for its turn to take the new template")
     return begin_move(slot, pods, state, context)
