@@ -22,7 +22,7 @@ from mtpilot.model.names import gateway_name
 from mtpilot.model.slots import Pod
 
 TIMEOUT_SECONDS = 5.0
-_LEAST_WINDOW_SECONDS = 30.0
+RATE_WINDOW_SECONDS = 30.0
 _SCRAPES_IN_WINDOW = 4
 _THREADS = 5
 _BACKEND = "engines"  # of render/haproxy.py
@@ -35,10 +35,17 @@ Answers = dict[str, Rows]
 class PrometheusMetrics:
     """Reads one Prometheus (or anything with its query API). `close()` ends its threads."""
 
-    def __init__(self, url: str, *, scrape_interval_seconds: float, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        scrape_interval_seconds: float,
+        rate_window_seconds: float = RATE_WINDOW_SECONDS,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
         self._url = url.rstrip("/")
         self._scrape = scrape_interval_seconds
-        self._window = max(_LEAST_WINDOW_SECONDS, _SCRAPES_IN_WINDOW * scrape_interval_seconds)
+        self._window = max(rate_window_seconds, _SCRAPES_IN_WINDOW * scrape_interval_seconds)
         self._timeout = timeout_seconds
         self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="prometheus")
         self._local = threading.local()

@@ -15,6 +15,9 @@ def run(  # noqa: PLR0917 - the options of a command
         str, typer.Option(envvar="MTPILOT_PROMETHEUS_URL", help="Prometheus that scrapes engines and gateways.")
     ] = "http://prometheus-operated.monitoring:9090",
     scrape_interval: Annotated[float, typer.Option(min=0.1, help="Its scrape interval for them, in seconds.")] = 15.0,
+    rate_window: Annotated[
+        float, typer.Option(min=1.0, help="Rates are taken over this many seconds, and over 4 scrapes at least.")
+    ] = 30.0,
     period: Annotated[float, typer.Option(min=0.2, help="Look at each service at least this often, in seconds.")] = 10.0,
     log_format: Annotated[str, typer.Option(help="json, or text for a person.")] = "json",
     log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
@@ -40,7 +43,9 @@ def run(  # noqa: PLR0917 - the options of a command
         metrics_port=metrics_port,
     )
     try:
-        asyncio.run(run_operator(options, prometheus_url=prometheus_url, scrape_interval_seconds=scrape_interval))
+        asyncio.run(
+            run_operator(options, prometheus_url=prometheus_url, scrape_interval_seconds=scrape_interval, rate_window_seconds=rate_window)
+        )
     except StartError as error:
         exits.leave(str(error), exits.FAILED)
     except KeyboardInterrupt:

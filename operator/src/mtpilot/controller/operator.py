@@ -15,7 +15,7 @@ from mtpilot.adapters.kube.client import KubeClient
 from mtpilot.adapters.kube.cluster import KubeCluster
 from mtpilot.adapters.kube.paths import INFERENCE_SERVICE
 from mtpilot.adapters.kube.review import missing_rights
-from mtpilot.adapters.prometheus import PrometheusMetrics
+from mtpilot.adapters.prometheus import RATE_WINDOW_SECONDS, PrometheusMetrics
 from mtpilot.adapters.sglang import SglangEngines
 from mtpilot.ports import Cluster, ClusterError
 from mtpilot.reconcile import plan
@@ -35,13 +35,15 @@ class StartError(Exception):
     """The operator cannot work here; the message says what to do."""
 
 
-async def run_operator(options: Options, *, prometheus_url: str, scrape_interval_seconds: float) -> None:
+async def run_operator(
+    options: Options, *, prometheus_url: str, scrape_interval_seconds: float, rate_window_seconds: float = RATE_WINDOW_SECONDS
+) -> None:
     """Run until SIGTERM or SIGINT, or until a part of it fails for good.
 
     Raises:
         StartError: no access, no CRDs, or rights are missing.
     """
-    async with _open_ports(prometheus_url, scrape_interval_seconds) as (client, ports):
+    async with _open_ports(prometheus_url, scrape_interval_seconds, rate_window_seconds) as (client, ports):
         await check_cluster(client, options.namespaces)
         metrics = OperatorMetrics()
         loops = Loops(ports=ports, planner=plan, metrics=metrics, period_seconds=options.period_seconds)
@@ -75,12 +77,14 @@ async def _run_kopf(options: Options, loops: Loops) -> None:
 
 
 @asynccontextmanager
-async def _open_ports(prometheus_url: str, scrape_interval_seconds: float) -> AsyncIterator[tuple[KubeClient, Ports]]:
+async def _open_ports(
+    prometheus_url: str, scrape_interval_seconds: float, rate_window_seconds: float
+) -> AsyncIterator[tuple[KubeClient, Ports]]:
     try:
         client = await KubeClient.connect()
     except ClusterError as error:
         raise StartError(str(error)) from error
-    metrics = PrometheusMetrics(prometheus_url, scrape_interval_seconds=scrape_interval_seconds)
+    metrics = PrometheusMetrics(prometheus_url, scrape_interval_seconds=scrape_interval_seconds, rate_window_seconds=rate_window_seconds)
     try:
         async with client, SglangEngines() as engines:
             yield client, Ports(cluster=KubeCluster(client), metrics=metrics, engine=engines, clock=SystemClock())
