@@ -6,6 +6,7 @@ so documents are split before they are parsed.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parent / "samples"
 KIND_FOLDERS = {"InferenceService": "inferenceservice", "HardwareClass": "hardwareclass", "ThroughputProfile": "throughputprofile"}
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _EXPECT = "# expect: "
 
 
@@ -30,20 +32,21 @@ class Sample:
         return f"{KIND_FOLDERS[self.kind]}/{self.name}[{self.index}]"
 
 
+@cache
 def samples(verdict: str) -> list[Sample]:
-    """All samples below `accept` or `reject`, in a fixed order."""
+    """All samples below `accept` or `reject`, in a fixed order. Read once: copy a document before changing it."""
     return [
         sample for kind in KIND_FOLDERS for path in sorted((ROOT / KIND_FOLDERS[kind] / verdict).glob("*.yaml")) for sample in _read(path)
     ]
 
 
 def full_documents(kind: str) -> list[dict[str, Any]]:
-    """The documents that together set every field of a kind."""
+    """The documents that together set every field of a kind; the caller's own."""
     return [sample.document for sample in _read(ROOT / KIND_FOLDERS[kind] / "accept" / "full.yaml")]
 
 
 def _read(path: Path) -> Iterator[Sample]:
     for index, text in enumerate(path.read_text(encoding="utf-8").split("---\n")):
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=_LOADER)
         expect = text.splitlines()[0].removeprefix(_EXPECT) if text.startswith(_EXPECT) else ""
         yield Sample(kind=document["kind"], name=path.stem, index=index, document=document, expect=expect)

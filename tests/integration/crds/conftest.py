@@ -1,6 +1,7 @@
 """The API server with the CRDs of the repository, a namespace, and one stored object of each kind."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from mtpilot.api.types import API_VERSION
 from tests.sample_files import full_documents
 
 REPOSITORY = Path(__file__).parents[3]
-NAMESPACE = "crd-samples"
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,10 @@ class Server:
     namespace: str
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 async def server(local_cluster: LocalCluster) -> AsyncIterator[Server]:
-    """Of the package, not the session: an operator of a later test must not find the stored objects."""
+    """Of the module, not the session: an operator of a later test must not find the stored objects."""
+    namespace = f"crd-samples-{next(_numbers)}"
     async with KubeClient(Kubeconfig.load(local_cluster.admin_kubeconfig)) as client:
         for path in sorted((REPOSITORY / "crds").glob("*.yaml")):
             await client.patch(
@@ -39,8 +41,8 @@ async def server(local_cluster: LocalCluster) -> AsyncIterator[Server]:
                 force="true",
             )
         await client.patch(
-            f"/api/v1/namespaces/{NAMESPACE}",
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+            f"/api/v1/namespaces/{namespace}",
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
             content_type=APPLY,
             fieldManager="samples",
         )
@@ -48,11 +50,11 @@ async def server(local_cluster: LocalCluster) -> AsyncIterator[Server]:
         stored = [full_documents(kind.kind)[0] for kind in KINDS]
         for document in stored:
             document["metadata"]["name"] = "stored"
-            await client.apply(document, namespace=NAMESPACE, field_manager="samples")
-        yield Server(client, NAMESPACE)
+            await client.apply(document, namespace=namespace, field_manager="samples")
+        yield Server(client, namespace)
         for document in stored:
-            await client.delete(await client.path_of(document, namespace=NAMESPACE))
-        await client.delete(f"/api/v1/namespaces/{NAMESPACE}")
+            await client.delete(await client.path_of(document, namespace=namespace))
+        await client.delete(f"/api/v1/namespaces/{namespace}")
 
 
 async def _established(client: KubeClient) -> None:
