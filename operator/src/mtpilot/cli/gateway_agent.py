@@ -10,6 +10,7 @@ import typer
 
 from mtpilot.model.names import AGENT_PORT, selector
 from mtpilot.ports import ClusterError
+from mtpilot.render.haproxy import NOTHING_WAITS_FILE
 
 _log = structlog.get_logger(__name__)
 
@@ -42,7 +43,9 @@ async def _run(*, service: str, namespace: str, socket: Path, host: str, port: i
 
     watch = await PodWatch.connect(namespace=namespace, label_selector=selector(service))
     async with watch, aiohttp.ClientSession() as session:
-        agent = Agent(watch=watch, gateway=AdminSocket(socket), engines=HttpEngineSlots(session))
+        agent = Agent(
+            watch=watch, gateway=AdminSocket(socket), engines=HttpEngineSlots(session), nothing_waits=socket.with_name(NOTHING_WAITS_FILE)
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, agent.stop)

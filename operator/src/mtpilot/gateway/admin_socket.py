@@ -13,13 +13,14 @@ from pathlib import Path
 
 from mtpilot.render.haproxy import BACKEND, HOLD_SERVER
 
-from .desired import ActualServer
+from .desired import ActualPool, ActualServer
 from .pods import ServerState
 from .ports import GatewayError
 
 ANSWER_TIMEOUT_SECONDS = 2.0
 COMMANDS_PER_CALL = 32  # a command line must fit HAProxy's buffer of 16 KiB
-_SERVERS_ONLY = 4  # object type of `show stat`
+_SERVERS_AND_BACKEND = 6  # object types of `show stat`
+_BACKEND_ROW = "BACKEND"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,9 @@ class AdminSocket:
 
     path: Path
 
-    async def servers(self) -> tuple[ActualServer, ...]:
+    async def pool(self) -> ActualPool:
         """The pool as it is, in its order, without the hold server. Raises GatewayError."""
-        return parse_servers(await self._ask(f"show stat {BACKEND} {_SERVERS_ONLY} -1"))
+        return parse_pool(await self._ask(f"show stat {BACKEND} {_SERVERS_AND_BACKEND} -1"))
 
     async def execute(self, commands: Sequence[str]) -> str:
         """Run commands in order; the answers, one after the other. Raises GatewayError."""
@@ -52,30 +53,29 @@ class AdminSocket:
             raise GatewayError(f"HAProxy's admin socket does not answer: {error or type(error).__name__}") from error
 
 
-def parse_servers(text: str) -> tuple[ActualServer, ...]:
-    """The servers in `show stat`'s CSV. Raises GatewayError when it is something else."""
+def parse_pool(text: str) -> ActualPool:
+    """The pool in `show stat`'s CSV. Raises GatewayError when it is something else."""
     if not text.startswith("# pxname,"):
         raise GatewayError(f"not statistics of backend {BACKEND}: {text.strip()[:200]!r}")
-    rows = csv.reader(io.StringIO(text.removeprefix("# ").strip()))
-    columns = next(rows)
-    name, sessions, limit, status, address = (columns.index(column) for column in ("svname", "scur", "slim", "status", "addr"))
+    rows = [row for row in csv.DictReader(io.StringIO(text.removeprefix("# ").strip())) if row.get("svname")]
     try:
-        return tuple(
-            _server(row[name], row[sessions], row[limit], row[status], row[address]) for row in rows if row and row[name] != HOLD_SERVER
-        )
-    except (IndexError, ValueError) as error:
-        raise GatewayError(f"statistics that cannot be read: {error}") from error
+        servers = tuple(_server(row) for row in rows if row["svname"] not in {HOLD_SERVER, _BACKEND_ROW})
+        total = next((int(row["scur"] or 0) for row in rows if row["svname"] == _BACKEND_ROW), 0)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise GatewayError(f"statistics that cannot be read: {error!r}") from error
+    # NB: a request that is queued or between two attempts belongs to the backend, but to no server.
+    return ActualPool(servers=servers, waiting=max(0, total - sum(server.sessions for server in servers)))
 
 
-def _server(name: str, sessions: str, limit: str, status: str, address: str) -> ActualServer:
-    host, _, port = address.rpartition(":")
+def _server(row: dict[str, str]) -> ActualServer:
+    host, _, port = row["addr"].rpartition(":")
     return ActualServer(
-        name=name,
+        name=row["svname"],
         address=host.removeprefix("[").removesuffix("]"),
         port=int(port),
-        maxconn=int(limit or 0),
-        state=_state(status),
-        sessions=int(sessions or 0),
+        maxconn=int(row["slim"] or 0),
+        state=_state(row["status"]),
+        sessions=int(row["scur"] or 0),
     )
 
 

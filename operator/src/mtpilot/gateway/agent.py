@@ -9,10 +9,11 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import structlog
 
-from .desired import ActualServer, desired_servers, diff
+from .desired import ActualPool, ActualServer, desired_servers, diff
 from .pods import EnginePod, ServerState, engine_pods
 from .ports import EngineSlots, Gateway, GatewayError, PodWatch
 from .telemetry import AgentMetrics
@@ -31,12 +32,15 @@ class Agent:
 
     Attributes:
         watch, gateway, engines: the ports.
+        nothing_waits: a file that exists while the pod is being ended and no request waits in HAProxy. The hook that stops
+            HAProxy waits for it, since a HAProxy in its soft stop takes no commands any more.
         metrics: the agent's own.
     """
 
     watch: PodWatch
     gateway: Gateway
     engines: EngineSlots
+    nothing_waits: Path
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     sync_seconds: float = SYNC_SECONDS
     _pods: tuple[EnginePod, ...] | None = None
@@ -50,7 +54,8 @@ class Agent:
     _last_failure: str | None = None
 
     async def run(self) -> None:
-        """Work until `stop`, and then until HAProxy has ended."""
+        """Work until `stop`, and then until HAProxy stops."""
+        self.nothing_waits.unlink(missing_ok=True)
         following = asyncio.create_task(self._follow())
         try:
             await self._sync_until_stopped(following)
@@ -61,7 +66,7 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """The pod is being ended: go on for as long as HAProxy does, since requests that wait in it still need a replica."""
+        """The pod is being ended: go on until HAProxy stops, since requests that wait in it still need a replica."""
         self._stopping = True
         self._wake.set()
 
@@ -97,8 +102,10 @@ class Agent:
             return
 
     async def _sync(self) -> None:
-        actual = await self.gateway.servers()
+        pool = await self.gateway.pool()
+        actual = pool.servers
         self.metrics.haproxy_up.set(1)
+        self._say_whether_anything_waits(pool)
         changed_at, pods = self._changed_at, self._pods
         if pods is None:
             self._ready = self._ready or any(server.state is ServerState.READY for server in actual)
@@ -120,7 +127,13 @@ class Agent:
         answer = await self.gateway.execute(commands)
         self.metrics.commands.inc(len(commands))
         _log.info("servers changed", commands=list(commands), answer=answer)
-        return await self.gateway.servers()
+        return (await self.gateway.pool()).servers
+
+    def _say_whether_anything_waits(self, pool: ActualPool) -> None:
+        if self._stopping and pool.waiting == 0:
+            self.nothing_waits.touch()
+        else:
+            self.nothing_waits.unlink(missing_ok=True)
 
     def _note_agreement(self, changed_at: float | None) -> None:
         self._ready = True

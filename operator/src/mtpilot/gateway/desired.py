@@ -27,6 +27,14 @@ class ActualServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActualPool:
+    """The pool as HAProxy has it. waiting: requests that no server has yet, in the queue or for want of a replica."""
+
+    servers: tuple[ActualServer, ...]
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredServer:
     """A server as it shall be; `address`, `port` and `maxconn` are None where they do not matter (drain, maint)."""
 

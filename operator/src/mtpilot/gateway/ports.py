@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mtpilot.model.snapshot import Manifest
 
-from .desired import ActualServer
+from .desired import ActualPool
 from .pods import EnginePod
 
 
@@ -26,8 +26,8 @@ class PodWatch(Protocol):
 class Gateway(Protocol):
     """HAProxy's runtime interface."""
 
-    async def servers(self) -> tuple[ActualServer, ...]:
-        """The servers of the pool as they are.
+    async def pool(self) -> ActualPool:
+        """The pool as it is.
 
         Raises:
             GatewayError: HAProxy is not there or did not understand.

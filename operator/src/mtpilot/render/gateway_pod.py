@@ -1,13 +1,12 @@
 """The gateway's pod: the haproxy and the agent container, their probes, and an end that breaks no stream.
 
-How it ends: the hook leaves time for clients to learn of it, then asks HAProxy for a soft stop (no new connections, open
-requests finish) and stays until HAProxy is gone. So the signal that follows does not matter: the official image names a soft
+How it ends: the hook leaves time for clients to learn of it and for waiting requests to find a replica, then asks HAProxy
+for a soft stop (no new connections, open requests finish) and stays until HAProxy is gone. So the signal that follows does not matter: the official image names a soft
 one, other runtimes send SIGTERM, which would cut every stream.
 """
 
 from typing import Any
 
-from mtpilot.api.types import parse_duration
 from mtpilot.model.names import (
     AGENT_PORT,
     COMPONENT_GATEWAY,
@@ -19,7 +18,8 @@ from mtpilot.model.names import (
 )
 from mtpilot.model.snapshot import Service
 
-from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, RUN_DIR_ENV
+from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV
+from .timing import whole_seconds
 
 HAPROXY_IMAGE = "haproxy:2.8-alpine"
 AGENT_IMAGE = "mtpilot:0.1.0"
@@ -32,11 +32,6 @@ USER_ID = 65532
 LEAVE_SECONDS = 5  # for the Service's endpoints, and whoever follows them, to drop this pod
 STOP_MARGIN_SECONDS = 30
 
-_STOP_SCRIPT = (
-    f"sleep {LEAVE_SECONDS}; "
-    f'pid=$(cat "${RUN_DIR_ENV}/{PID_FILE}") && kill -USR1 "$pid" && '
-    'while kill -0 "$pid" 2>/dev/null; do sleep 0.2; done'
-)
 _SECURITY = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -58,7 +53,7 @@ def gateway_pod_spec(service: Service) -> dict[str, Any]:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "affinity": _spread(service),
-        "containers": [_haproxy(), _agent(service)],
+        "containers": [_haproxy(service), _agent(service)],
         "volumes": [
             {"name": "config", "configMap": {"name": gateway_name(service.name)}},
             {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
@@ -78,9 +73,21 @@ def _api_access() -> list[dict[str, Any]]:
 
 def stop_grace_seconds(service: Service) -> int:
     """A request may wait its whole queue time and then run as long as a drain gives it."""
-    queue = parse_duration(service.spec.gateway.queue_timeout)
-    stream = parse_duration(service.spec.rollout.drain_timeout)
-    return round((queue + stream).total_seconds()) + LEAVE_SECONDS + STOP_MARGIN_SECONDS
+    return _queue_seconds(service) + whole_seconds(service.spec.rollout.drain_timeout) + LEAVE_SECONDS + STOP_MARGIN_SECONDS
+
+
+def stop_script(service: Service) -> str:
+    """The hook, for any POSIX shell; it has its own end, should the agent be gone."""
+    run_dir = f"${RUN_DIR_ENV}"
+    return (
+        f"sleep {LEAVE_SECONDS}; left={_queue_seconds(service)}; "
+        f'while [ ! -e "{run_dir}/{NOTHING_WAITS_FILE}" ] && [ "$left" -gt 0 ]; do sleep 1; left=$((left - 1)); done; '
+        f'pid=$(cat "{run_dir}/{PID_FILE}") && kill -USR1 "$pid" && while kill -0 "$pid" 2>/dev/null; do sleep 1; done'
+    )
+
+
+def _queue_seconds(service: Service) -> int:
+    return whole_seconds(service.spec.gateway.queue_timeout)
 
 
 def _spread(service: Service) -> dict[str, Any]:
@@ -99,7 +106,7 @@ def _environment() -> list[dict[str, Any]]:
     ]
 
 
-def _haproxy() -> dict[str, Any]:
+def _haproxy(service: Service) -> dict[str, Any]:
     """Master-worker, so that a later reload keeps connections, and for the pid file that the hook reads."""
     return {
         "name": "haproxy",
@@ -109,7 +116,7 @@ def _haproxy() -> dict[str, Any]:
         "ports": [{"name": "http", "containerPort": GATEWAY_PORT}, {"name": "metrics", "containerPort": GATEWAY_METRICS_PORT}],
         # No liveness probe: a restart would break every open stream, and a HAProxy that hangs for good ends by its own watchdog.
         "readinessProbe": _probe(HEALTH_PATH, GATEWAY_PORT, period=2, failures=3),
-        "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", _STOP_SCRIPT]}}},
+        "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", stop_script(service)]}}},
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": _SECURITY,
         "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR, "readOnly": True}, {"name": "run", "mountPath": RUN_DIR}],

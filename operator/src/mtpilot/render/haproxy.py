@@ -16,6 +16,7 @@ SERVER_PREFIX = "r"
 POOL_SIZE = 128  # twice the most replicas of a service: every slot can have a surge pod beside it
 RUN_DIR_ENV = "MTPILOT_RUN_DIR"
 ADMIN_SOCKET_FILE = "admin.sock"
+NOTHING_WAITS_FILE = "nothing-waits"  # beside the admin socket, see gateway/agent.py
 CONFIG_FILE = "haproxy.cfg"
 HEALTH_PATH = "/healthz"
 REPLICA_HEADER = "x-mtpilot-replica"
