@@ -16,7 +16,7 @@ from e2e.load.schedule import Schedule
 from sglang_sim.curves import BUILT_IN
 
 CURVE = "qwen3.5-122b-4xrtxpro6000"
-FULL_SHARES = ((0.0, 0.40), (9.0, 0.40), (15.0, 1.20), (35.0, 1.20), (40.0, 0.30), (62.0, 0.30))
+FULL_SHARES = ((0.0, 0.45), (6.0, 0.45), (10.0, 1.15), (36.0, 1.15), (40.0, 0.30), (62.0, 0.30))
 QUICK_SHARES = ((0.0, 0.40), (5.0, 0.40), (9.0, 1.20), (24.0, 1.20), (28.0, 0.30), (44.0, 0.30))
 
 
@@ -36,9 +36,11 @@ class Parameters:
     mtp_running_requests: int = 48
     batch_running_requests: int = 128
     time_scale: float = 3.0
-    load_seconds: float = 3.0
+    load_seconds: float = 2.0
     event_seconds: float = 0.25
     scrape_seconds: float = 1.0
+    rate_window_seconds: float = 5.0
+    period_seconds: float = 1.0
     stabilization_up: str = "2s"
     stabilization_down: str = "3s"
     min_dwell: str = "1s"
@@ -48,7 +50,7 @@ class Parameters:
     queue_timeout: str = "2m"
     gateway_replicas: int = 2
     request_timeout_seconds: float = 150.0
-    settle_seconds: float = 30.0
+    settle_seconds: float = 45.0
     """How long the auto run may go on without load until the last flip has ended."""
 
     @property

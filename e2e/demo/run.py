@@ -182,6 +182,7 @@ async def run_demo(parameters: Parameters, trace: Sequence[TraceRow], view: View
         kubeconfig = await cluster.service_account_kubeconfig("mtpilot-system", "mtpilot")
         arguments = [
             *("--prometheus-url", cluster.prometheus_url, "--scrape-interval", f"{parameters.scrape_seconds:g}"),
+            *("--rate-window", f"{parameters.rate_window_seconds:g}", "--period", f"{parameters.period_seconds:g}"),
             *("--namespace", parameters.namespace),
         ]
         async with (
