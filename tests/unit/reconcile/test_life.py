@@ -26,7 +26,7 @@ def overloaded() -> World:
     """A fleet that has seen its mtp replicas full."""
     world = settled()
     world.demand = 8500.0
-    world.run(400)
+    world.run(400, period=2)
     return world
 
 
@@ -42,9 +42,9 @@ def test_starts_all_slots_in_mtp_and_says_so():
 def test_writes_nothing_once_it_is_steady():
     world = settled()
     world.demand = 2000.0
-    world.run(200)
+    world.run(200, period=2)
     before = world.writes
-    world.run(600)
+    world.run(600, period=2)
     assert world.writes == before
 
 
@@ -55,7 +55,7 @@ def test_flips_up_under_overload_and_back_when_it_is_gone():
     assert world.most_pods == 4
     assert all(entry.from_mode is Mode.MTP for entry in world.status.history)
     world.demand = 800.0
-    world.run(1500)
+    world.run(1500, period=2)
     assert world.modes() == (4, 0)
     assert world.lost == 0
     assert world.most_pods == 4
@@ -83,7 +83,7 @@ def test_one_slot_moves_at_a_time():
 def test_a_mode_that_is_never_ready_is_rolled_back_and_not_retried_before_the_back_off():
     world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
     world.demand = 8500.0
-    world.run(300)
+    world.run(300, period=2)
     assert world.modes() == (4, 0)
     assert world.flips() == [(world.status.history[0].slot, "RolledBack")]
     assert condition(world, ConditionType.DEGRADED).reason == Reason.ROLLED_BACK
@@ -94,7 +94,7 @@ def test_a_mode_that_is_never_ready_is_rolled_back_and_not_retried_before_the_ba
 def test_the_back_off_doubles():
     world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
     world.demand = 8500.0
-    world.run(3000)
+    world.run(3000, period=2)
     failures = [slot.state.failures for slot in world.snapshot().slots if slot.state]
     assert sum(failures) <= 4
 
@@ -127,12 +127,12 @@ def test_a_bad_image_stops_at_the_first_slot_and_goes_back_to_the_old_template()
     good = {deployment.labels[LABEL_TEMPLATE_DIGEST] for deployment in world.deployments.values()}
     world.broken = lambda digest, mode: digest not in good
     world.spec = replace_image(world, "engine:bad")
-    world.run(420)
+    world.run(300, period=2)
     assert images(world) == {world.hardware.spec.engine.image}
     assert world.serving() == 4
     world.broken = lambda digest, mode: False
     world.spec = replace_image(world, "engine:3")
-    world.run(400)
+    world.run(400, period=2)
     assert images(world) == {"engine:3"}
 
 
@@ -188,7 +188,7 @@ def test_an_engine_that_does_not_answer_is_drained_until_the_deadline():
     world = settled()
     world.reachable = False
     world.spec = replace_image(world, "engine:2")
-    world.run(100)
+    world.run(100, period=2)
     assert images(world) == {world.hardware.spec.engine.image}
     world.run(40)
     assert "engine:2" in images(world)
@@ -212,7 +212,7 @@ def test_without_metrics_it_holds_and_says_why():
     world = overloaded()
     before = world.modes()
     world.metrics = False
-    world.run(600)
+    world.run(600, period=2)
     assert world.modes() == before
     assert condition(world, ConditionType.METRICS_AVAILABLE).status is ConditionStatus.FALSE
 
@@ -220,7 +220,7 @@ def test_without_metrics_it_holds_and_says_why():
 def test_recommend_only_moves_nothing():
     world = settled(World(spec=spec(policy={"mode": "RecommendOnly"})))
     world.demand = 8500.0
-    world.run(400)
+    world.run(400, period=2)
     assert world.modes() == (4, 0)
     assert world.status.recommended is not None
     assert world.status.recommended.batch >= 1
@@ -257,7 +257,7 @@ def test_a_surge_that_fails_is_removed_and_remembered():
         World(spec=spec(rollout={"strategy": "Surge"}), hardware=hardware(gpus_free=4), broken=lambda digest, mode: mode is Mode.BATCH)
     )
     world.spec = spec(rollout={"strategy": "Surge"}, policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
-    world.run(260)
+    world.run(260, period=2)
     assert world.modes() == (4, 0)
     assert world.serving() == 4
     assert any(slot.state and slot.state.failed_digest for slot in world.snapshot().slots)
@@ -268,12 +268,12 @@ def test_a_single_replica_is_not_taken_away_unless_allowed():
     world = World(spec=spec(replicas=1))
     world.run(60)
     world.spec = lone
-    world.run(120)
+    world.run(120, period=2)
     assert world.modes() == (1, 0)
     assert world.status.decision is not None
     assert world.status.decision.reason == Reason.DOWNTIME_NOT_ALLOWED
     world.spec = lone.model_copy(update={"rollout": lone.rollout.model_copy(update={"allow_downtime": True})})
-    world.run(120)
+    world.run(120, period=2)
     assert world.modes() == (0, 1)
 
 

@@ -7,6 +7,7 @@ made or not, whatever process is killed at whatever moment.
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
@@ -135,6 +136,7 @@ _TIMES = ("decided_at", "completed_at", "drain_started_at", "replace_started_at"
 _MODES = ("desired_mode", "from_mode", "served_mode")
 
 
+@lru_cache(maxsize=1024)
 def encode_state(state: RolloutState) -> str:
     """The annotation's text: compact JSON, camelCase, only what is set, keys sorted."""
     values: dict[str, Any] = {}
@@ -146,6 +148,7 @@ def encode_state(state: RolloutState) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
+@lru_cache(maxsize=1024)
 def decode_state(text: str) -> RolloutState:
     """Read `encode_state`'s text.
 
