@@ -83,7 +83,7 @@ def test_one_slot_moves_at_a_time():
 def test_a_mode_that_is_never_ready_is_rolled_back_and_not_retried_before_the_back_off():
     world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
     world.demand = 8500.0
-    world.run(300, period=2)
+    world.run(330, period=2)
     assert world.modes() == (4, 0)
     assert world.flips() == [(world.status.history[0].slot, "RolledBack")]
     assert condition(world, ConditionType.DEGRADED).reason == Reason.ROLLED_BACK
