@@ -12,7 +12,7 @@ from mtpilot.api.inference_service import InferenceServiceSpec, Mode, RolloutStr
 from mtpilot.api.status import SlotPhase
 from mtpilot.api.types import parse_duration
 from mtpilot.model.decision import Decision, FleetState, Mix
-from mtpilot.model.names import slot_name
+from mtpilot.model.names import slot_index, slot_name
 from mtpilot.model.plan import Action, ApplyObject, DeleteObject, Event, EventType, SetRolloutState
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState, Slot
@@ -143,11 +143,16 @@ def _grow(tick: FleetSteps, context: Context, decision: Decision, missing: int) 
             missing -= 1
     mix = desired_mix(snapshot.slots)
     previous = {line.name: line.mode for line in snapshot.service.status.slots}
-    for index in free_indexes(snapshot.slots, missing):
+    for index in free_indexes(snapshot.slots, missing, _foreign_indexes(snapshot)):
         name = slot_name(snapshot.service.name, index)
         mode = previous.get(name) or initial_mode(snapshot.service.spec, mix, decision.recommended)
         mix = Mix(mtp=mix.mtp + (mode is Mode.MTP), batch=mix.batch + (mode is Mode.BATCH))
         _create(tick, context, index, RolloutState(desired_mode=mode))
+
+
+def _foreign_indexes(snapshot: Snapshot) -> tuple[int | None, ...]:
+    """Indexes whose name belongs to a Deployment that is not ours."""
+    return tuple(slot_index(snapshot.service.name, found.name) for found in snapshot.conflicts if found.kind == "Deployment")
 
 
 def _create(tick: FleetSteps, context: Context, index: int, state: RolloutState) -> str:
@@ -187,7 +192,7 @@ def _start_flip(tick: FleetSteps, context: Context, decision: Decision, fleet: F
 
 def _surge(tick: FleetSteps, context: Context, state: RolloutState) -> str:
     """Add a replica beyond the budget; a slot of the old kind retires once it serves."""
-    (index,) = free_indexes(tick.snapshot.slots, 1)
+    (index,) = free_indexes(tick.snapshot.slots, 1, _foreign_indexes(tick.snapshot))
     target = context.templates.digest(state.desired_mode)
     return _create(tick, context, index, replace(state, surge=True, replace_started_at=context.now, target_digest=target))
 

@@ -70,9 +70,9 @@ def slots_to_retire(
     return tuple(chosen)
 
 
-def free_indexes(slots: Iterable[Slot], count: int) -> tuple[int, ...]:
-    """The lowest indexes without a Deployment; one that is still being deleted is taken."""
-    taken = {slot.index for slot in slots}
+def free_indexes(slots: Iterable[Slot], count: int, avoid: Iterable[int | None] = ()) -> tuple[int, ...]:
+    """The lowest indexes without a Deployment; one that is still being deleted is taken, and so is what stands in `avoid`."""
+    taken = {slot.index for slot in slots} | set(avoid)
     found: list[int] = []
     index = 0
     while len(found) < count:

@@ -11,7 +11,8 @@ from typing import Any
 
 import structlog
 
-_QUIET = ("urllib3", "aiohttp.access", "asyncio", "kopf.activities")
+# NB: kopf says "Handler succeeded" for every watch event.
+_QUIET = ("urllib3", "aiohttp.access", "asyncio", "kopf.activities", "kopf.objects")
 
 
 class LogFormat(StrEnum):

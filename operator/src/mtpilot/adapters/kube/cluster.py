@@ -34,7 +34,11 @@ class KubeCluster:
             return None
         uid = metadata_of(obj)["uid"]
         (self._held.add if is_held(obj) else self._held.discard)(uid)
-        return await gather_snapshot(self.client, self._nodes, obj, tuple(self._executor.refused.get(uid, ())))
+        refused = self._executor.refused.get(uid, set())
+        snapshot = await gather_snapshot(self.client, self._nodes, obj, tuple(refused))
+        still = {(conflict.kind, conflict.name) for conflict in snapshot.conflicts}
+        refused.intersection_update({ref for ref in refused if (ref.kind, ref.name) in still})
+        return snapshot
 
     async def hold(self, service: Service) -> None:
         if service.uid not in self._held and service.deleting_since is None:
