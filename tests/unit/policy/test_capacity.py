@@ -5,7 +5,7 @@ import pytest
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import PolicyState
 from mtpilot.model.decision import Demand, Mix, ReplicaSample
-from mtpilot.policy.capacity import Learned, full_at, is_full, learn, recall, template_in_force
+from mtpilot.policy.capacity import Learned, full_at, has_no_room, is_full, learn, recall, template_in_force
 from tests.unit.policy.builders import DIGESTS, demand, fleet, full, sample, spec
 
 MTP = DIGESTS[Mode.MTP]
@@ -35,6 +35,12 @@ def test_full(full_at_running, slots, running, expected):
     assert is_full(spec(policy={"thresholds": thresholds}), sample(running=running, slots=slots)) is expected
 
 
+@pytest.mark.parametrize(("running", "queued", "expected"), [(24.0, 0.0, True), (15.0, 2.0, True), (15.0, 0.0, False), (0.0, 2.0, False)])
+def test_no_room(running, queued, expected):
+    """An engine that runs some and lets others wait is short of KV cache, if not of slots."""
+    assert has_no_room(spec(), sample(running=running, queued=queued)) is expected
+
+
 def test_the_specs_number_is_about_mtp_alone():
     assert full_at(spec(policy={"thresholds": {"fullAtRunningRequests": 8}}), sample(mode=Mode.BATCH, slots=100)) == 97.0
 
@@ -45,9 +51,11 @@ def test_one_sample_is_not_enough():
     assert learn(once, seen(full(rate=1000.0)), MTP, spec(), 10.0) == Learned(tokens_per_second=900.0, template=MTP)
 
 
-def test_a_spike_first_is_corrected_by_the_second_sample():
-    once = learn(Learned(), seen(full(rate=5000.0)), MTP, spec(), None)
-    assert learn(once, seen(full(rate=1000.0)), MTP, spec(), 10.0).known == 1000.0
+@pytest.mark.parametrize("first", [5000.0, 200.0], ids=["a spike", "still filling up"])
+def test_two_samples_that_disagree_are_not_enough(first: float):
+    second = learn(Learned(tokens_per_second=first), seen(full(rate=1000.0)), MTP, spec(), 10.0)
+    assert second == Learned(tokens_per_second=1000.0)
+    assert learn(second, seen(full(rate=990.0)), MTP, spec(), 10.0) == Learned(tokens_per_second=990.0, template=MTP)
 
 
 def test_a_spike_later_moves_it_by_its_share_of_time():

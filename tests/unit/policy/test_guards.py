@@ -27,6 +27,7 @@ def numbers(**changes: Any) -> Assessment:
         queued=0.0,
         queued_samples=0,
         all_full=False,
+        any_full=False,
         any_mtp_full=False,
         mtp_slots=96,
     )
@@ -193,6 +194,13 @@ def test_half_of_the_replicas_must_be_ready(ready, of, holds):
 def test_a_move_that_would_be_taken_back(to, smoothed, current, full, holds):
     a = numbers(smoothed=smoothed, current=current, all_full=full)
     found = first_violation(AUTO_CHAIN, proposal(to, a=a, overloaded=to is Mode.BATCH))
+    assert (found is not None and found.reason is Reason.WOULD_MOVE_BACK) is holds
+
+
+@pytest.mark.parametrize(("full", "holds"), [(True, False), (False, True)])
+def test_a_queue_beside_free_slots_is_no_reason_for_more_slots(full, holds):
+    a = numbers(capacity=None, any_full=full, queued=3.0)
+    found = first_violation(AUTO_CHAIN, proposal(Mode.BATCH, a=a, overloaded=True))
     assert (found is not None and found.reason is Reason.WOULD_MOVE_BACK) is holds
 
 

@@ -108,7 +108,7 @@ def test_no_stabilization_moves_at_once():
 
 @pytest.mark.parametrize(
     ("up", "gap", "kept"),
-    [("30s", 30.0, True), ("30s", 31.0, False), ("5s", 30.0, True), ("5s", 31.0, False), ("2m", 100.0, True), ("2m", 121.0, False)],
+    [("30s", 60.0, True), ("30s", 61.0, False), ("5s", 60.0, True), ("5s", 61.0, False), ("2m", 240.0, True), ("2m", 241.0, False)],
 )
 def test_a_gap_in_observation_restarts_the_signal(up, gap, kept):
     config = spec(policy={"stabilization": {"up": up}})

@@ -10,7 +10,7 @@ from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import PolicyState
 from mtpilot.model.decision import Demand, FleetState
 
-from .capacity import Learned, is_full, learn, recall, template_in_force
+from .capacity import Learned, has_no_room, is_full, learn, recall, template_in_force
 from .phrases import count, percent, rate
 from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, time_constant_seconds
 from .timing import decimal, from_text, number, to_text
@@ -23,6 +23,7 @@ class Assessment:
     """Demand against what the fleet could do if every replica were mtp; rates in tok/s.
 
     smoothed, current: demand, averaged and of the last sample. capacity: of one mtp replica, None while unknown.
+    all_full, any_full: replicas without room for one more request, of either mode.
     mtp_slots: running requests that the whole fleet has room for in mtp mode.
     """
 
@@ -36,6 +37,7 @@ class Assessment:
     queued: float
     queued_samples: int
     all_full: bool
+    any_full: bool
     any_mtp_full: bool
     mtp_slots: int
     missing: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ def advance(
 def _assess(spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state: PolicyState, learned: Learned) -> Assessment:
     replicas = fleet.mix.total or fleet.replicas
     smoothed = number(state.smoothed_tokens_per_second)
+    no_room = [has_no_room(spec, sample) for sample in demand.replicas]
     effective = [sample.slots for sample in demand.replicas if sample.mode is Mode.MTP]
     return Assessment(
         replicas=replicas,
@@ -117,7 +120,8 @@ def _assess(spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state
         in_flight=demand.in_flight,
         queued=demand.queued,
         queued_samples=state.queued_samples,
-        all_full=bool(demand.replicas) and all(is_full(spec, sample) for sample in demand.replicas),
+        all_full=bool(no_room) and all(no_room),
+        any_full=any(no_room),
         any_mtp_full=any(sample.mode is Mode.MTP and is_full(spec, sample) for sample in demand.replicas),
         mtp_slots=replicas * (min(effective) if effective else spec.modes.mtp.max_running_requests),
         missing=demand.missing,

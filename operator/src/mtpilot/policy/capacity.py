@@ -1,7 +1,8 @@
 """What one full mtp replica produces: learned from production, since the uncalibrated rule has no curve.
 
-It is the highest rate seen while full, with three precautions. Two samples in a row must agree before it counts, and one
-more sample moves it only by its share of time, so a spike is not taken. It belongs to one pod template: other arguments
+It is the highest rate seen while full, with three precautions. Two samples in a row must agree before it counts, since a
+replica that has just filled up still has its emptier past in the rate's window, and one more sample moves it only by its
+share of time, so a spike is not taken. It belongs to one pod template: other arguments
 are another capacity. And it sinks slowly while full replicas do less (longer contexts, heavier prefill): a capacity that
 only grew would call the fleet back from batch for ever.
 """
@@ -17,6 +18,7 @@ from .smoothing import time_constant_seconds, weight
 from .timing import number, seconds
 
 FULL_SHARE = 0.97  # of the slots: the last ones are free between two requests
+AGREE_WITHIN = 0.15  # of the larger of two samples; a window of six scrapes that fills up evenly differs by more until it is full
 SINK_TIME_CONSTANTS = 3  # 15 minutes by default
 
 
@@ -41,6 +43,14 @@ def full_at(spec: InferenceServiceSpec, sample: ReplicaSample) -> float:
 
 def is_full(spec: InferenceServiceSpec, sample: ReplicaSample) -> bool:
     return sample.running > 0 and sample.running >= full_at(spec, sample)
+
+
+def has_no_room(spec: InferenceServiceSpec, sample: ReplicaSample) -> bool:
+    """Full, or short of something else than slots: requests wait in an engine that runs others (long contexts fill its KV cache).
+
+    Too loose to learn a capacity from: one request waits for a moment in an idle engine as well.
+    """
+    return is_full(spec, sample) or (sample.running > 0 and sample.queued > 0)
 
 
 def template_in_force(demand: Demand, fleet: FleetState, known: str | None) -> str | None:
@@ -76,7 +86,8 @@ def learn(before: Learned, demand: Demand, template: str | None, spec: Inference
     if value is None:
         return Learned(tokens_per_second=rate)
     if before.template is None:
-        return Learned(tokens_per_second=min(value, rate), template=template)
+        agrees = abs(rate - value) <= AGREE_WITHIN * max(rate, value)
+        return Learned(tokens_per_second=min(value, rate), template=template) if agrees else Learned(tokens_per_second=rate)
     constant = seconds(spec.policy.stabilization.up) if rate > value else SINK_TIME_CONSTANTS * time_constant_seconds(spec)
     share = weight(min(elapsed_seconds or 0.0, constant), constant)  # an absence gives one sample no more than 63 %
     return Learned(tokens_per_second=value + share * (rate - value), template=template)

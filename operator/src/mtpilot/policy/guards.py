@@ -133,19 +133,24 @@ def ready_quorum(p: Proposal) -> Violation | None:
 
 
 def stays_moved(p: Proposal) -> Violation | None:
-    """The state after the move must stay inside the limits that the move was made for."""
+    """The state after the move must stay inside the same limits that the move was made for."""
     a = p.assessment
-    if a is None or p.forced or a.up_limit is None or a.down_limit is None:
+    if a is None or p.forced:
         return None
-    if p.to is Mode.MTP and a.highest > a.up_limit:
-        text = f"demand of {rate(a.highest)} would be above {rate(a.up_limit)} after the move"
-        return Violation(reason=Reason.WOULD_MOVE_BACK, message=text, would_change=f"demand below {rate(a.up_limit)}")
-    if p.to is Mode.BATCH and not a.all_full and a.highest < a.down_limit:
+    if p.to is Mode.MTP:
+        if a.up_limit is None or a.highest <= a.up_limit:
+            return None
+        text, change = f"demand of {rate(a.highest)} would be above {rate(a.up_limit)} after the move", f"demand below {rate(a.up_limit)}"
+    elif a.down_limit is None:
+        if a.any_full:
+            return None
+        text, change = "requests wait, but every replica has free slots: more slots are no remedy", "a full replica"
+    else:
+        if a.all_full or a.highest >= a.down_limit:
+            return None
         text = f"requests wait, but demand of {rate(a.highest)} is below {rate(a.down_limit)} and replicas have free slots"
-        return Violation(
-            reason=Reason.WOULD_MOVE_BACK, message=text, would_change=f"demand above {rate(a.down_limit)}, or every replica full"
-        )
-    return None
+        change = f"demand above {rate(a.down_limit)}, or every replica full"
+    return Violation(reason=Reason.WOULD_MOVE_BACK, message=text, would_change=change)
 
 
 def peers_keep_up(p: Proposal) -> Violation | None:

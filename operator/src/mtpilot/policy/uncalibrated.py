@@ -23,8 +23,9 @@ QUEUED_SAMPLES_FOR_UP = 2
 # A way out of batch while mtp has never been seen full: what runs would fit into a quarter of the mtp slots, so whatever
 # mtp can do per slot, it can do this. Without it a fleet that starts in batch, or whose mtp template changes, would stay there.
 SURE_TO_FIT_SHARE = 0.25
-# A signal counts as lasting across a gap of three of the caller's usual ticks, or of its own stabilization.
-PATIENCE_SECONDS = 30.0
+# A signal counts as lasting across a gap of six of the caller's usual ticks, or of twice its own stabilization: less would
+# let a slow API server or Prometheus keep a fleet in overload from ever moving.
+PATIENCE_SECONDS = 60.0
 
 _PRESSURE = {Mode.BATCH: "Up", Mode.MTP: "Down"}
 
@@ -84,7 +85,7 @@ def _lasting_since(spec: InferenceServiceSpec, to: Mode, fleet: FleetState, stat
     if state.pressure != _PRESSURE[to] or fleet.moving is not None or since is None or seen is None:
         return now
     gap = (now - seen).total_seconds()
-    unbroken = 0 <= gap <= max(_stabilization_seconds(spec, to), PATIENCE_SECONDS)
+    unbroken = 0 <= gap <= max(2 * _stabilization_seconds(spec, to), PATIENCE_SECONDS)
     return since if unbroken and since <= now else now
 
 
@@ -116,7 +117,7 @@ def _because(reason: Reason, a: Assessment) -> str:
     if reason is Reason.DEMAND_ABOVE_MTP_CAPACITY and a.up_limit is not None:
         return f"demand is above {rate(a.up_limit)}, {a.up_share:g} of the mtp capacity,"
     if reason is Reason.REQUESTS_QUEUED:
-        return f"{count(a.queued)} requests are queued"
+        return f"{count(a.queued)} queued, seen in {a.queued_samples} samples in a row,"
     if a.down_limit is not None:
         return f"demand is below {rate(a.down_limit)}, {a.down_share:g} of the mtp capacity, and nothing is queued"
     return f"what runs fits into {SURE_TO_FIT_SHARE:g} of {a.mtp_slots} mtp slots and nothing is queued"
