@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
 
 
@@ -23,7 +24,7 @@ def anchors(path: Path) -> set[str]:
 def broken_links(path: Path) -> list[str]:
     """Links of one file that lead nowhere, as `file: target`."""
     found = []
-    for groups in LINK.findall(FENCE.sub("", path.read_text("utf-8"))):
+    for groups in LINK.findall(CODE.sub("", FENCE.sub("", path.read_text("utf-8")))):
         target = groups[0] or groups[1]
         if re.match(r"[a-z]+:", target):
             continue

@@ -13,8 +13,6 @@ class Reason(StrEnum):
     DEMAND_FITS_MTP = "DemandFitsMtp"
     PINNED_MIX = "PinnedMix"
     BELOW_MIN_REPLICAS = "BelowMinReplicas"
-    SPEC_CHANGED = "SpecChanged"
-    SCALED = "Scaled"
     # decisions: a hold
     STEADY = "Steady"
     STABILIZING = "Stabilizing"
