@@ -193,12 +193,14 @@ async def test_an_ending_gateway_finishes_its_streams(stage, new_engine) -> None
     engine = await new_engine(answers=True)
     stage.say(pod(address=engine.address))
     await stage.until_ready(engine.address)
-    async with stage.session.post(f"{stage.haproxy.url}/v1/stream") as response:
+    # NB: a connection that a client keeps open after the stream is not cut either; this client keeps none.
+    async with stage.session.post(f"{stage.haproxy.url}/v1/stream", headers={"Connection": "close"}) as response:
         engine.events.put_nowait("one")
         await response.content.readuntil(b"\n\n")
         hook = await end(stage)
         await asyncio.sleep(1)
-        assert (await stage.post("while endpoints still name this pod")).status == 200
+        late = await stage.post("while endpoints still name this pod")
+        assert (late.status, late.headers["Connection"]) == (200, "close")
         await until(lambda: refuses_connections(stage), 10)
         engine.events.put_nowait("two")
         assert await response.content.readuntil(b"\n\n") == b"data: two\n\n"
@@ -206,6 +208,20 @@ async def test_an_ending_gateway_finishes_its_streams(stage, new_engine) -> None
         engine.events.put_nowait(None)
         assert await response.content.read() == b"data: [DONE]\n\n"
     await ended(stage, hook)
+
+
+async def test_kept_connections_move_on_only_when_the_gateway_ends(stage, new_engine) -> None:
+    engine = await new_engine(answers=True)
+    stage.say(pod(address=engine.address))
+    await stage.until_ready(engine.address)
+    assert "Connection" not in (await stage.post("before")).headers
+    stage.agent.stop()
+    await asyncio.sleep(0.2)
+    assert (await stage.post("after")).headers["Connection"] == "close"
+    await stage.stop_agent()
+    await stage.start_agent()
+    await asyncio.sleep(0.2)
+    assert "Connection" not in (await stage.post("restarted agent, same pod")).headers
 
 
 async def test_an_ending_gateway_serves_who_waits_in_it(stage, new_engine) -> None:

@@ -1,5 +1,7 @@
 """Which pods may get requests, and how many at a time."""
 
+from typing import Any
+
 import pytest
 
 from mtpilot.gateway.pods import ServerState, engine_pods
@@ -24,7 +26,7 @@ def test_state(ready: bool, serving: bool | None, terminating: bool, state: Serv
 
 
 @pytest.mark.parametrize("missing", [pod(address=None), pod(phase="Succeeded"), pod(phase="Failed")])
-def test_pods_without_address_or_ended_are_left_out(missing: dict) -> None:
+def test_pods_without_address_or_ended_are_left_out(missing: dict[str, Any]) -> None:
     assert engine_pods([missing]) == ()
 
 

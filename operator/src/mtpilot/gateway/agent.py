@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from .desired import ActualPool, ActualServer, desired_servers, diff
+from .desired import ActualPool, ActualServer, desired_servers, diff, leaving_command
 from .pods import EnginePod, ServerState, engine_pods
 from .ports import EngineSlots, Gateway, GatewayError, PodWatch
 from .telemetry import AgentMetrics
@@ -49,6 +49,7 @@ class Agent:
     _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: bool = False
+    _told_leaving: bool | None = None
     _ready: bool = False
     _turn_at: float = field(default_factory=time.monotonic)
     _last_failure: str | None = None
@@ -105,6 +106,7 @@ class Agent:
         pool = await self.gateway.pool()
         actual = pool.servers
         self.metrics.haproxy_up.set(1)
+        await self._say_whether_we_leave()
         self._say_whether_anything_waits(pool)
         changed_at, pods = self._changed_at, self._pods
         if pods is None:
@@ -128,6 +130,13 @@ class Agent:
         self.metrics.commands.inc(len(commands))
         _log.info("servers changed", commands=list(commands), answer=answer)
         return (await self.gateway.pool()).servers
+
+    async def _say_whether_we_leave(self) -> None:
+        """NB: said once at the start as well, since an agent that was restarted may find what its predecessor said."""
+        if self._told_leaving is not self._stopping:
+            leaving = self._stopping
+            await self.gateway.execute([leaving_command(leaving)])
+            self._told_leaving = leaving
 
     def _say_whether_anything_waits(self, pool: ActualPool) -> None:
         if self._stopping and pool.waiting == 0:

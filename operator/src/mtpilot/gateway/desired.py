@@ -7,7 +7,7 @@ restarted HAProxy, comes to the same answer without a file of its own, and a ser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mtpilot.render.haproxy import BACKEND, SERVER_PREFIX
+from mtpilot.render.haproxy import BACKEND, LEAVING_SERVER, SERVER_PREFIX
 
 from .pods import EnginePod, ServerState
 
@@ -113,6 +113,11 @@ def diff(desired: Sequence[DesiredServer], actual: Sequence[ActualServer]) -> tu
     for server in sorted(desired, key=lambda server: order.index(server.state)):
         commands += _changes(server, now[server.name])
     return tuple(commands)
+
+
+def leaving_command(leaving: bool) -> str:
+    """The command that has clients told, or not, to take their next request elsewhere."""
+    return f"set server {LEAVING_SERVER} state {ServerState.READY if leaving else ServerState.MAINT}"
 
 
 def _changes(desired: DesiredServer, actual: ActualServer) -> list[str]:

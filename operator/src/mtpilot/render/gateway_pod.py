@@ -1,8 +1,8 @@
 """The gateway's pod: the haproxy and the agent container, their probes, and an end that breaks no stream.
 
 How it ends: the hook leaves time for clients to learn of it and for waiting requests to find a replica, then asks HAProxy
-for a soft stop (no new connections, open requests finish) and stays until HAProxy is gone. So the signal that follows does not matter: the official image names a soft
-one, other runtimes send SIGTERM, which would cut every stream.
+for a soft stop (no new connections, open requests finish) and stays until HAProxy is gone. So the signal that follows does
+not matter: the official image names a soft one, other runtimes send SIGTERM, which would cut every stream.
 """
 
 from typing import Any
@@ -141,7 +141,8 @@ def _agent(service: Service) -> dict[str, Any]:
         "env": _environment(),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
         "readinessProbe": _probe("/healthz", AGENT_PORT, period=2, failures=3),
-        "livenessProbe": _probe("/livez", AGENT_PORT, period=10, failures=3),
+        # An agent that hangs has nothing to finish, so it does not get the pod's long grace.
+        "livenessProbe": {**_probe("/livez", AGENT_PORT, period=10, failures=3), "terminationGracePeriodSeconds": 5},
         "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "192Mi"}},
         "securityContext": _SECURITY,
         "volumeMounts": [

@@ -12,6 +12,7 @@ from mtpilot.model.names import GATEWAY_METRICS_PORT, GATEWAY_PORT
 
 BACKEND = "engines"
 HOLD_SERVER = "hold"
+LEAVING_SERVER = "leaving/now"
 SERVER_PREFIX = "r"
 POOL_SIZE = 128  # twice the most replicas of a service: every slot can have a surge pod beside it
 RUN_DIR_ENV = "MTPILOT_RUN_DIR"
@@ -114,7 +115,7 @@ defaults
     timeout connect {connect_ms}ms
     timeout queue {queue_ms}ms
     timeout http-request 30s
-    timeout http-keep-alive 5m
+    timeout http-keep-alive 100s
     timeout client {stream_timeout}
     timeout client-fin 30s
     timeout server {stream_timeout}
@@ -127,6 +128,8 @@ frontend openai
     acl climbs path,url_dec -m sub /../
     http-request return status 404 content-type application/json string '{not_found}' if !api
     http-request return status 404 content-type application/json string '{not_found}' if climbs
+    # While this gateway is being ended kept connections close with their next answer, and their clients connect to another one.
+    http-after-response set-header connection close if {{ nbsrv(leaving) gt 0 }}
     default_backend {backend}
 
 backend {backend}
@@ -135,6 +138,10 @@ backend {backend}
     server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Nothing listens there: while no replica is usable a request waits here, and looks for one at each of its retries.
     server {hold} 127.0.0.1:1 backup
+
+backend leaving
+    # A switch, not a destination: the agent sets it ready when the pod is being ended.
+    server now 127.0.0.1:1 disabled
 
 frontend metrics
     bind "${{POD_IP}}:{metrics_port}"
