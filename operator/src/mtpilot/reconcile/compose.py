@@ -158,7 +158,7 @@ def _policy(snapshot: Snapshot, tick: Tick, now: datetime) -> PolicyState:
         if item.decided_at is not None and (now - item.decided_at).total_seconds() < 3600
     }
     texts = tuple(history.timestamp(at) for at in sorted(moves))[-120:]
-    return state.model_copy(update={"recent_moves": texts, "observed_at": history.timestamp(now)})
+    return state.model_copy(update={"recent_moves": texts})
 
 
 _SILENT = (Reason.STEADY, Reason.STABILIZING, Reason.MOVE_IN_FLIGHT, Reason.CAPACITY_UNKNOWN, Reason.NO_READY_REPLICA)

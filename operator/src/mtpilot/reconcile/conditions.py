@@ -75,6 +75,8 @@ def _ready(found: Findings) -> Finding:
 def _metrics(found: Findings) -> Finding:
     if isinstance(found.demand, NoDemand):
         return FALSE, found.demand.reason, found.demand.message
+    if found.demand.missing:
+        return FALSE, Reason.PARTIAL_SERIES, f"no fresh numbers of {', '.join(found.demand.missing)}: only a move to batch is possible"
     return TRUE, Reason.METRICS_FRESH, "every serving replica and the gateway report fresh numbers"
 
 

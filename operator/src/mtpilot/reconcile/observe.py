@@ -66,4 +66,5 @@ def fleet_state(snapshot: Snapshot, context: Context, now: datetime) -> FleetSta
         gpus_free=hardware.gpus_free if hardware else 0,
         gpus_per_replica=hardware.spec.gpu.per_replica if hardware else 1,
         median_flip_seconds=flip_seconds(snapshot.service.status),
+        mtp_digest=context.templates.digest(Mode.MTP),
     )
