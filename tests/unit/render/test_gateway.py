@@ -1,0 +1,101 @@
+"""The gateway's objects: one name each, ours, and rolled only by what HAProxy must be started anew for."""
+
+import pytest
+
+from mtpilot.api.types import API_VERSION
+from mtpilot.model.names import ANNOTATION_DIGEST, COMPONENT_GATEWAY, LABEL_COMPONENT, LABEL_SERVICE
+from mtpilot.model.snapshot import Manifest, Service
+from mtpilot.render.gateway import ANNOTATION_CONFIG_DIGEST, render_gateway
+from mtpilot.render.gateway_pod import stop_grace_seconds, stop_script
+from tests.unit.render.samples import UID, service, small_spec
+
+
+def gateway(**changes: object) -> Service:
+    return service(small_spec(gateway={"replicas": 2, **changes}))
+
+
+def rendered(made: Service) -> dict[str, Manifest]:
+    return {manifest["kind"]: manifest for manifest in render_gateway(made)}
+
+
+def test_every_object_is_ours() -> None:
+    objects = render_gateway(gateway())
+    assert [manifest["kind"] for manifest in objects] == [
+        "ConfigMap",
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "Deployment",
+        "Service",
+        "PodDisruptionBudget",
+    ]
+    for manifest in objects:
+        metadata = manifest["metadata"]
+        (owner,) = metadata["ownerReferences"]
+        assert (owner["apiVersion"], owner["uid"], owner["controller"]) == (API_VERSION, UID, True)
+        assert metadata["namespace"] == "team-a"
+        assert metadata["name"] == ("chat" if manifest["kind"] == "Service" else "chat-gateway")
+        assert metadata["labels"].items() >= {LABEL_SERVICE: "chat", LABEL_COMPONENT: COMPONENT_GATEWAY}.items()
+        assert metadata["annotations"][ANNOTATION_DIGEST]
+
+
+def test_one_gateway_may_always_be_evicted() -> None:
+    """A budget for a single pod would block every node drain for good."""
+    assert "PodDisruptionBudget" not in rendered(gateway(replicas=1))
+
+
+def test_selectors_find_the_pods_and_only_them() -> None:
+    objects = rendered(gateway())
+    labels = objects["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    selectors = [objects["Deployment"]["spec"]["selector"]["matchLabels"], objects["Service"]["spec"]["selector"]]
+    selectors.append(objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"])
+    for selector in selectors:
+        assert selector == {LABEL_SERVICE: "chat", LABEL_COMPONENT: COMPONENT_GATEWAY}
+        assert labels.items() >= selector.items()
+
+
+@pytest.mark.parametrize(
+    ("changes", "rolls"),
+    [({"gateway": {"queueTimeout": "5m"}}, True), ({"replicas": 7}, False), ({"gateway": {"replicas": 3}}, False)],
+)
+def test_pods_roll_only_with_the_configuration(changes: dict[str, object], rolls: bool) -> None:
+    def template(made: Service) -> Manifest:
+        found: Manifest = rendered(made)["Deployment"]["spec"]["template"]
+        return found
+
+    before, after = template(service(small_spec())), template(service(small_spec(**changes)))
+    digests = [made["metadata"]["annotations"][ANNOTATION_CONFIG_DIGEST] for made in (before, after)]
+    assert (digests[0] != digests[1]) is rolls
+    assert (before != after) is rolls
+
+
+def test_the_agent_may_read_pods_and_nothing_else() -> None:
+    objects = rendered(gateway())
+    assert objects["Role"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    (subject,) = objects["RoleBinding"]["subjects"]
+    assert subject["name"] == objects["ServiceAccount"]["metadata"]["name"]
+
+
+def test_the_token_is_the_agents_alone() -> None:
+    spec = rendered(gateway())["Deployment"]["spec"]["template"]["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    mounts = {container["name"]: {mount["name"] for mount in container["volumeMounts"]} for container in spec["containers"]}
+    assert mounts == {"haproxy": {"config", "run"}, "agent": {"run", "api-access"}}
+
+
+def test_containers_are_restricted() -> None:
+    spec = rendered(gateway())["Deployment"]["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in spec["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_the_grace_covers_leaving_waiting_and_streaming() -> None:
+    made = service(small_spec(gateway={"queueTimeout": "90s"}, rollout={"drainTimeout": "30m"}))
+    assert stop_grace_seconds(made) >= 90 + 1800
+    assert "left=90;" in stop_script(made)
