@@ -371,7 +371,7 @@ __import__("time").sleep(600)
 async def test_init_containers_run_first_and_sidecars_end_last(local_cluster: LocalCluster, namespace: str) -> None:
     trace = """
 import os, signal, sys, time
-def say(word): print(time.time(), word, flush=True)
+def say(word): os.write(1, f"{time.time()} {word}\\n".encode())
 signal.signal(signal.SIGTERM, lambda *_: (say("end"), sys.exit(0)))
 say("begin")
 while "{loop}": time.sleep(60)

