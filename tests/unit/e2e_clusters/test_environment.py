@@ -64,7 +64,7 @@ def test_later_variables_see_earlier_ones_and_override_env_from() -> None:
     ("source", "message"),
     [
         ({"configMapKeyRef": {"name": "nope", "key": "k"}}, 'configmap "nope" not found'),
-        ({"secretKeyRef": {"name": "secret", "key": "k"}}, "couldn't find key k in Secret t/secret"),
+        ({"secretKeyRef": {"name": "secret", "key": "k"}}, "couldn't find key k in Secret team/secret"),
         ({"fieldRef": {"fieldPath": "status.nothing"}}, "unsupported field path: status.nothing"),
     ],
 )
