@@ -149,8 +149,11 @@ def end(*_): print("term", flush=True); time.sleep(1); print("done", flush=True)
 signal.signal(signal.SIGTERM, end); print("up", flush=True)
 while True: time.sleep(60)
 """
-    hook = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 1; echo hook > $HOME/hook"]}}}
-    await local_cluster.apply([pod("drained", script, lifecycle=hook)], namespace=namespace)
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 1; echo hook > /trace/hook"]}}}
+    trace = {"name": "trace", "hostPath": {"path": f"/{namespace}", "type": "DirectoryOrCreate"}}
+    mount = [{"name": "trace", "mountPath": "/trace"}]
+    manifest = pod("drained", script, lifecycle=hook, volumeMounts=mount, pod_spec={"volumes": [trace]})
+    await local_cluster.apply([manifest], namespace=namespace)
 
     async def up() -> bool:
         return "up" in output(local_cluster, namespace, "drained")
@@ -163,6 +166,7 @@ while True: time.sleep(60)
     await eventually(lambda: gone(local_cluster, namespace, "drained"))
     assert 2.0 <= time.monotonic() - began < 5.0
     assert output(local_cluster, namespace, "drained").split() == ["up", "term", "done"]
+    assert (local_cluster.state_dir / "host" / namespace / "hook").read_text() == "hook\n"
 
 
 async def test_sigterm_ignored_is_killed_after_the_grace(local_cluster: LocalCluster, namespace: str) -> None:

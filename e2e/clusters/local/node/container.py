@@ -33,13 +33,17 @@ _CONFIG_RETRY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A container that can be started: the resolved command, its environment and folders."""
+    """A container that can be started: the resolved command, its environment and folders.
+
+    `translate` maps the words of a further command in it (a probe's, a hook's) onto this machine.
+    """
 
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
     log: Path
     pid_file: Path
+    translate: Callable[[Sequence[str]], list[str]]
 
 
 class Backoff:
@@ -281,4 +285,6 @@ class Container:
         if prepared is None:
             return 126
         pid_file = prepared.pid_file.with_name(f"exec-{uuid.uuid4().hex[:8]}.pid")
-        return await probes.execute(command, environment=prepared.environment, folder=prepared.folder, pid_file=pid_file)
+        return await probes.execute(
+            prepared.translate(command), environment=prepared.environment, folder=prepared.folder, pid_file=pid_file
+        )

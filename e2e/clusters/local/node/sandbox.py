@@ -68,6 +68,7 @@ class Sandbox:
             folder=Path(working) if working and Path(working).is_dir() else folder,
             log=self.logs / f"{container['name']}.log",
             pid_file=self.folder / "run" / f"{container['name']}.pid",
+            translate=mapper.texts,
         )
 
     def remove(self) -> None:
