@@ -77,7 +77,7 @@ class Scene:
                 return None
             raise
 
-    async def list(self, resource: str, selector: str = "") -> list[Manifest]:
+    async def all(self, resource: str, selector: str = "") -> list[Manifest]:
         items: list[Manifest] = (await self.cluster.client.get(self.path(resource), labelSelector=selector))["items"]
         return items
 
@@ -114,10 +114,10 @@ class Scene:
         await eventually(gone, seconds=seconds)
 
     async def events(self, reason: str) -> list[Manifest]:
-        return [event for event in await self.list("events") if event["reason"] == reason]
+        return [event for event in await self.all("events") if event["reason"] == reason]
 
     async def clean(self) -> None:
-        for service in await self.list("inferenceservices"):
+        for service in await self.all("inferenceservices"):
             path = self.path("inferenceservices", service["metadata"]["name"])
             with contextlib.suppress(ApiError):
                 await self.cluster.client.patch(path, {"metadata": {"finalizers": None}})

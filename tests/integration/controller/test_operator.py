@@ -35,7 +35,7 @@ def uids(objects: list[dict[str, Any]]) -> set[str]:
 
 
 async def everything(scene: Scene) -> dict[str, set[str]]:
-    return {resource: uids(await scene.list(resource)) for resource in CHILD_RESOURCES}
+    return {resource: uids(await scene.all(resource)) for resource in CHILD_RESOURCES}
 
 
 async def test_service_comes_up_and_is_then_left_alone(scene: Scene, operator: Operator) -> None:
@@ -82,13 +82,13 @@ async def test_restart_changes_nothing(scene: Scene, operators: Operators) -> No
         await scene.until_ready()
         await asyncio.sleep(6)
         assert await first.stop() == 0
-    pods = uids(await scene.list("pods"))
+    pods = uids(await scene.all("pods"))
     start = audit.size(scene.cluster.audit_log_path)
     async with operators() as second:
         await eventually(lambda: _has_begun(second), seconds=30)
         await asyncio.sleep(6)
     assert audit.writes(scene.cluster.audit_log_path, since=start, namespace=scene.namespace) == []
-    assert uids(await scene.list("pods")) == pods
+    assert uids(await scene.all("pods")) == pods
 
 
 async def _has_begun(operator: Operator) -> bool:
@@ -102,7 +102,7 @@ async def test_deletion_leaves_nothing_behind(scene: Scene, operator: Operator) 
     await scene.delete("chat")
     await scene.until_gone("inferenceservices", "chat")
 
-    assert uids(await scene.list("pods", "mtpilot.dev/component=engine")) == set()
+    assert uids(await scene.all("pods", "mtpilot.dev/component=engine")) == set()
 
     async def nothing_left() -> bool:
         return await everything(scene) == before

@@ -28,6 +28,9 @@ _THREADS = 5
 _BACKEND = "engines"  # of render/haproxy.py
 _VALUE = "value_of"  # label that tells apart what one query asks for
 
+# NB: read=False leaves a read time-out what it is; a plain 0 would report it as a failed connection.
+_NO_RETRIES = Retry(total=0, read=False)
+
 Rows = list[dict[str, Any]]
 Answers = dict[str, Rows]
 
@@ -76,7 +79,7 @@ class PrometheusMetrics:
         except (requests.Timeout, TimeoutError) as error:
             return _failed(empty, MetricsError.TIMEOUT, f"no answer within {self._timeout:g}s: {type(error).__name__}")
         except requests.ConnectionError as error:
-            return _failed(empty, MetricsError.UNREACHABLE, str(error))
+            return _failed(empty, MetricsError.UNREACHABLE, _cause(error))
         except (requests.RequestException, PrometheusApiClientException, KeyError, TypeError, ValueError) as error:
             return _failed(empty, MetricsError.REFUSED, f"{type(error).__name__}: {error}")
 
@@ -91,7 +94,7 @@ class PrometheusMetrics:
         if not hasattr(self._local, "client"):  # NB: a requests session must not be shared between threads
             session = requests.Session()
             session.trust_env = False
-            self._local.client = PrometheusConnect(url=self._url, retry=Retry(total=0), session=session)
+            self._local.client = PrometheusConnect(url=self._url, retry=_NO_RETRIES, session=session)
         rows: Rows = self._local.client.custom_query(query, timeout=self._timeout)
         return rows
 
@@ -207,6 +210,12 @@ def _table(answers: Answers, query: str, label: str) -> dict[str, dict[str, floa
 def _number(row: Mapping[str, Any]) -> float | None:
     value = float(row["value"][1])
     return value if math.isfinite(value) else None
+
+
+def _cause(error: Exception) -> str:
+    """What urllib3 met, without the URL that requests puts before it: the same text each time."""
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return str(reason or error)
 
 
 def _failed(empty: MetricsView, kind: MetricsError, message: str) -> MetricsView:

@@ -77,7 +77,8 @@ class Executor:
         ref = Ref.of(action.manifest)
         if await self._ours(service, ref) is not None:
             return
-        value = b64encode(secrets.token_urlsafe(_SECRET_BYTES).encode()).decode()
+        # NB: not token_urlsafe: it may begin with "-", and the engine's command line then takes the key for an option.
+        value = b64encode(secrets.token_hex(_SECRET_BYTES).encode()).decode()
         try:
             await self.client.create(action.manifest | {"data": {action.key: value}}, field_manager=FIELD_MANAGER)
         except ApiError as error:
