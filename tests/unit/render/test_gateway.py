@@ -80,7 +80,7 @@ def test_the_token_is_the_agents_alone() -> None:
     spec = rendered(gateway())["Deployment"]["spec"]["template"]["spec"]
     assert spec["automountServiceAccountToken"] is False
     mounts = {container["name"]: {mount["name"] for mount in container["volumeMounts"]} for container in spec["containers"]}
-    assert mounts == {"haproxy": {"config", "run"}, "agent": {"run", "api-access"}}
+    assert mounts == {"haproxy": {"config", "sockets"}, "agent": {"sockets", "api-access"}}
 
 
 def test_containers_are_restricted() -> None:

@@ -24,7 +24,7 @@ class HttpEngineSlots:
         try:
             async with self._session.get(f"http://{host}:{pod.port}/v1/loads", timeout=timeout) as response:
                 response.raise_for_status()
-                answer = await response.json()
+                answer = await response.json(content_type=None)
                 slots = sum(int(rank["max_running_requests"]) for rank in answer["loads"])
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError, TypeError):
             return None

@@ -56,7 +56,7 @@ def gateway_pod_spec(service: Service) -> dict[str, Any]:
         "containers": [_haproxy(service), _agent(service)],
         "volumes": [
             {"name": "config", "configMap": {"name": gateway_name(service.name)}},
-            {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+            {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
             {"name": "api-access", "projected": {"sources": _api_access()}},
         ],
     }
@@ -119,7 +119,7 @@ def _haproxy(service: Service) -> dict[str, Any]:
         "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", stop_script(service)]}}},
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": _SECURITY,
-        "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR, "readOnly": True}, {"name": "run", "mountPath": RUN_DIR}],
+        "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR, "readOnly": True}, {"name": "sockets", "mountPath": RUN_DIR}],
     }
 
 
@@ -146,7 +146,7 @@ def _agent(service: Service) -> dict[str, Any]:
         "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "192Mi"}},
         "securityContext": _SECURITY,
         "volumeMounts": [
-            {"name": "run", "mountPath": RUN_DIR},
+            {"name": "sockets", "mountPath": RUN_DIR},
             {"name": "api-access", "mountPath": API_ACCESS_DIR, "readOnly": True},
         ],
     }
