@@ -35,6 +35,11 @@ def serves(pod: Manifest) -> bool:
     return is_ready(pod) and labels(pod).get(names.LABEL_SERVING) != "false"
 
 
+def is_loading(pod: Manifest) -> bool:
+    """Whether an engine pod has a node and is not ready yet."""
+    return bool(pod["spec"].get("nodeName")) and not is_ready(pod)
+
+
 @dataclass(slots=True)
 class PodWatch:
     """Follows the pods of a namespace while a block runs.
@@ -95,7 +100,7 @@ async def gateway_urls(scene: Scene, name: str = "chat") -> list[str]:
     selector = f"{names.LABEL_SERVICE}={name},{names.LABEL_COMPONENT}={names.COMPONENT_GATEWAY}"
 
     async def ready() -> list[str]:
-        pods = [pod for pod in await scene.list("pods", selector) if is_ready(pod)]
+        pods = [pod for pod in await scene.all("pods", selector) if is_ready(pod)]
         return [f"http://{pod['status']['podIP']}:{names.GATEWAY_PORT}" for pod in pods]
 
     return await eventually(ready, seconds=30)
@@ -125,13 +130,15 @@ async def under_load(
     A request of 1500 tokens lasts about two seconds in an engine of `scene.inference_service`.
     """
     urls = await gateway_urls(scene, name)
-    async with PodWatch(scene).running() as pods:
-        async with background_load(
+    async with (
+        PodWatch(scene).running() as pods,
+        background_load(
             urls, clients=clients, model=MODEL, output_tokens=output_tokens, pause_seconds=pause_seconds, timeout_seconds=90
-        ) as load:
-            await load.wait_completed(clients, timeout_seconds=30)
-            yield UnderLoad(load, pods)
-            await load.wait_completed(clients, timeout_seconds=30)
+        ) as load,
+    ):
+        await load.wait_completed(clients, timeout_seconds=30)
+        yield UnderLoad(load, pods)
+        await load.wait_completed(clients, timeout_seconds=30)
     assert_nothing_lost(load.result, at_least=3 * clients)
 
 
@@ -145,7 +152,7 @@ async def rollout_state(scene: Scene, slot: str) -> dict[str, Any]:
 
 async def slot_pods(scene: Scene, slot: str) -> list[Manifest]:
     """The slot's pods that are not on their way out, oldest first."""
-    pods = await scene.list("pods", f"{names.LABEL_SLOT}={slot}")
+    pods = await scene.all("pods", f"{names.LABEL_SLOT}={slot}")
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     return sorted(alive, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
@@ -153,15 +160,21 @@ async def slot_pods(scene: Scene, slot: str) -> list[Manifest]:
 async def until_mix(scene: Scene, *, mtp: int, batch: int, seconds: float = 60, name: str = "chat") -> Manifest:
     """Wait until the mix is there, every slot serves and nothing moves; gives the status."""
 
+    last: Manifest = {}
+
     async def there() -> Manifest | None:
-        status = await scene.status(name)
+        nonlocal last
+        last = status = await scene.status(name)
         slots = status.get("slots") or ()
         settled = (await scene.condition(name, "Settled")).get("status") == "True"
         serving = [slot["mode"] for slot in slots if slot["phase"] == "Serving" and not slot.get("desiredMode")]
         right = sorted(serving) == sorted(["mtp"] * mtp + ["batch"] * batch) and len(serving) == len(slots)
         return status if settled and right else None
 
-    return await eventually(there, seconds=seconds, every_seconds=0.2)
+    try:
+        return await eventually(there, seconds=seconds, every_seconds=0.2)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\nstatus: {json.dumps(last, indent=1)}") from None
 
 
 def flips(status: Manifest) -> list[tuple[str, str, str]]:
