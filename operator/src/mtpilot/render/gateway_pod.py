@@ -143,7 +143,7 @@ def _agent(service: Service) -> dict[str, Any]:
         "readinessProbe": _probe("/healthz", AGENT_PORT, period=2, failures=3),
         # An agent that hangs has nothing to finish, so it does not get the pod's long grace.
         "livenessProbe": {**_probe("/livez", AGENT_PORT, period=10, failures=3), "terminationGracePeriodSeconds": 5},
-        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "192Mi"}},
+        "resources": {"requests": {"cpu": "20m", "memory": "112Mi"}, "limits": {"memory": "256Mi"}},
         "securityContext": _SECURITY,
         "volumeMounts": [
             {"name": "sockets", "mountPath": RUN_DIR},
