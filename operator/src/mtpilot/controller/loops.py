@@ -56,6 +56,8 @@ class Loops:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for key in self.keys():  # NB: a task that was cancelled before its first step never gets to its `finally`
+            self._forget(key)
 
     async def _run(self, key: Key) -> None:
         memory, failures, wake = Memory(), 0, self._wakes[key]

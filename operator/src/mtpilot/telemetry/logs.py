@@ -57,7 +57,11 @@ def configure_logs(log_format: LogFormat, level: str = "INFO") -> None:
 
 def _renderers(log_format: LogFormat) -> list[structlog.types.Processor]:
     if log_format is LogFormat.TEXT:
-        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), timestamp_key="time")]
+        return [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
     return [structlog.processors.format_exc_info, structlog.processors.EventRenamer("message"), structlog.processors.JSONRenderer()]
 
 

@@ -1,0 +1,92 @@
+"""`mtpilot explain`: plain words from a status."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from mtpilot.adapters.kube.gather import service_from_object
+from mtpilot.cli.explain import explanation
+from tests.unit.adapters.kube.live import inference_service
+
+NOW = datetime(2026, 12, 1, 12, 10, tzinfo=UTC)
+AT = "2026-12-01T12:00:00Z"
+
+STATUS: dict[str, Any] = {
+    "observedGeneration": 3,
+    "mix": {"mtp": 3, "batch": 1},
+    "recommended": {"mtp": 2, "batch": 2},
+    "summary": {"mix": "3 mtp / 1 batch", "ready": "3/4"},
+    "demand": {"outputTokensPerSecond": "4310", "inFlight": 71, "queued": 3, "acceptLength": "1.82"},
+    "decision": {
+        "reason": "MinDwell",
+        "message": "the last move was 4 min ago",
+        "at": AT,
+        "wouldChange": "a move is possible from 12:16:00Z",
+    },
+    "slots": [
+        {"name": "chat-r0", "mode": "mtp", "phase": "Serving"},
+        {
+            "name": "chat-r3",
+            "mode": "mtp",
+            "desiredMode": "batch",
+            "phase": "Draining",
+            "since": AT,
+            "deadline": "2026-12-01T12:20:00Z",
+            "message": "waits for 3 requests in flight",
+        },
+    ],
+    "conditions": [
+        {"type": "Ready", "status": "False", "reason": "SomeSlotsServe", "message": "3 of 4", "lastTransitionTime": AT},
+        {"type": "MetricsAvailable", "status": "True", "reason": "MetricsFresh", "lastTransitionTime": AT},
+        {"type": "Calibrated", "status": "False", "reason": "Uncalibrated", "lastTransitionTime": AT},
+        {"type": "Degraded", "status": "True", "reason": "CrashLoop", "message": "chat-r2", "lastTransitionTime": AT},
+    ],
+    "history": [
+        {"at": AT, "slot": "chat-r2", "from": "mtp", "to": "batch", "outcome": "Completed", "reason": "RequestsQueued", "seconds": 221}
+    ],
+}
+
+
+def explain(**status: Any) -> dict[str, list[str]]:
+    return explanation(service_from_object(inference_service() | {"status": status}), NOW)
+
+
+def test_all_sections() -> None:
+    found = explain(**STATUS)
+    assert found["now"] == [
+        "3 mtp / 1 batch; 3/4 ready.",
+        "Recommended: 2 mtp / 2 batch.",
+        "Policy mode Auto.",
+        "Load: 4310 output tokens/s, 71 in flight, 3 queued, accept length 1.82.",
+    ]
+    assert found["why"] == ["MinDwell: the last move was 4 min ago. Since 10 min 0 s ago."]
+    assert found["would change it"] == ["a move is possible from 12:16:00Z"]
+    assert found["waits for"] == [
+        "chat-r3 (mtp, on its way to batch) is Draining since 10 min 0 s ago: waits for 3 requests in flight; deadline in 10 min 0 s"
+    ]
+    assert found["troubles"] == [
+        "Ready=False (SomeSlotsServe) since 10 min 0 s ago: 3 of 4",
+        "Degraded=True (CrashLoop) since 10 min 0 s ago: chat-r2",
+    ]
+    assert found["recently"] == ["10 min 0 s ago: chat-r2 mtp → batch, completed after 221s (RequestsQueued)"]
+
+
+def test_a_service_that_nobody_looked_at() -> None:
+    assert explain() == {"now": ["The operator has not looked at this service yet. Is it running, and does it serve this namespace?"]}
+
+
+def test_a_spec_that_is_newer_than_the_status() -> None:
+    found = explain(**{**STATUS, "observedGeneration": 2})
+    assert "The spec changed (generation 3); the operator has seen 2." in found["now"]
+
+
+def test_nothing_empty_is_shown() -> None:
+    quiet = {"observedGeneration": 3, "summary": {"mix": "2 mtp / 0 batch", "ready": "2/2"}, "decision": {"reason": "Steady"}}
+    assert set(explain(**quiet)) == {"now", "why"}
+
+
+def test_a_deadline_that_has_passed() -> None:
+    slot = {"name": "chat-r0", "mode": "mtp", "phase": "Replacing", "deadline": "2026-12-01T10:00:00Z"}
+    found = explain(**{**STATUS, "slots": [slot]})
+    assert found["waits for"] == ["chat-r0 (mtp) is Replacing; deadline passed 2 h 10 min ago"]

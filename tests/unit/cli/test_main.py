@@ -1,0 +1,57 @@
+"""The command line without a cluster: help, usage, exit statuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from mtpilot.cli import exits
+from mtpilot.cli.main import app
+
+COMMANDS = ("run", "plan", "explain", "snapshot", "crds", "gateway-agent", "version")
+runner = CliRunner()
+
+
+def test_help_names_every_command_and_the_exit_statuses() -> None:
+    result = runner.invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert all(command in result.output for command in COMMANDS)
+    assert "3 no such object" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str) -> None:
+    result = runner.invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_help_loads_no_client() -> None:
+    """The libraries that take seconds to import must not be paid for by every command."""
+    script = (
+        "import sys; from mtpilot.cli import main; "
+        "print([name for name in ('kopf', 'kubernetes', 'aiohttp', 'prometheus_api_client', 'requests') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("arguments", [[], ["-A", "-n", "team-a"]])
+def test_run_must_be_told_which_namespaces(arguments: list[str]) -> None:
+    result = runner.invoke(app, ["run", *arguments])
+    assert result.exit_code == exits.USAGE
+    assert "which namespaces" in result.output
+
+
+def test_run_refuses_unknown_formats() -> None:
+    assert runner.invoke(app, ["run", "-A", "--log-format", "xml"]).exit_code == exits.USAGE
+
+
+def test_without_access_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent/kubeconfig")
+    result = runner.invoke(app, ["explain", "chat"])
+    assert result.exit_code == exits.FAILED
+    assert "no access to a cluster" in result.output
