@@ -166,7 +166,7 @@ async def until_mix(scene: Scene, *, mtp: int, batch: int, seconds: float = 60, 
         nonlocal last
         last = status = await scene.status(name)
         slots = status.get("slots") or ()
-        settled = (await scene.condition(name, "Settled")).get("status") == "True"
+        settled = (await scene.condition(name, "ModeSettled")).get("status") == "True"
         serving = [slot["mode"] for slot in slots if slot["phase"] == "Serving" and not slot.get("desiredMode")]
         right = sorted(serving) == sorted(["mtp"] * mtp + ["batch"] * batch) and len(serving) == len(slots)
         return status if settled and right else None
