@@ -15,7 +15,7 @@ from .environment import engine_environment
 from .errors import InvalidArguments, InvalidOverlay
 from .overlay import merge
 from .storage import engine_mounts
-from .timing import PRE_STOP_SECONDS, readiness_probe, startup_probe
+from .timing import pre_stop_seconds, readiness_probe, startup_probe
 
 ENGINE_COMMAND = ("python3", "-m", "sglang.launch_server")
 _RESOURCES_FIELD = "spec.engine.resources"
@@ -38,7 +38,7 @@ def engine_container(service: str, spec: InferenceServiceSpec, hardware: Hardwar
         "volumeMounts": engine_mounts(spec.model.cache),
         "startupProbe": startup_probe(spec.rollout),
         "readinessProbe": readiness_probe(),
-        "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}},
+        "lifecycle": {"preStop": {"sleep": {"seconds": pre_stop_seconds(spec.rollout)}}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }

@@ -16,6 +16,7 @@ PROBE_PERIOD_SECONDS = 2
 PROBE_TIMEOUT_SECONDS = 5
 PROBE_FAILURES = 3
 PRE_STOP_SECONDS = 5  # the gateway agent and endpoints see the pod leave before the engine does
+PRE_STOP_SHARE = 0.1  # of drainTimeout at most: who lets a drain take seconds does not want each to begin with five of them
 SHUTDOWN_SECONDS = 30  # SGLang looks for an empty queue every 5 s, then gives its schedulers 15 s
 START_MARGIN_SECONDS = 60  # the operator's deadline ends a slow start, with a rollback; the kubelet only after it
 
@@ -30,9 +31,14 @@ def ready_deadline_seconds(rollout: RolloutSpec) -> int:
     return whole_seconds(rollout.ready_timeout) + START_MARGIN_SECONDS
 
 
+def pre_stop_seconds(rollout: RolloutSpec) -> int:
+    """From the decision to end a pod to its SIGTERM: 5 s, less where drainTimeout is below 50 s, never less than 1."""
+    return max(1, min(PRE_STOP_SECONDS, math.ceil(PRE_STOP_SHARE * parse_duration(rollout.drain_timeout).total_seconds())))
+
+
 def grace_period_seconds(rollout: RolloutSpec) -> int:
     """From deletion to SIGKILL, for a pod that somebody else deletes under load: pre-stop, the whole drain, the shutdown."""
-    return whole_seconds(rollout.drain_timeout) + PRE_STOP_SECONDS + SHUTDOWN_SECONDS
+    return whole_seconds(rollout.drain_timeout) + pre_stop_seconds(rollout) + SHUTDOWN_SECONDS
 
 
 def startup_probe(rollout: RolloutSpec) -> dict[str, Any]:
