@@ -22,6 +22,8 @@ from e2e.demo.shaping import read_trace
 from e2e.demo.summary import failed_checks, summarise, warnings
 from e2e.demo.view import view_for
 
+_LOG_WIDTH = 140
+
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.demo", description="Flip a real InferenceService under load on a local cluster.")
@@ -39,6 +41,8 @@ def _table(summary: Mapping[str, Any]) -> Table:
         "policy",
         "output tokens/s",
         "mean latency, s",
+        "quiet",
+        "busy",
         "p99 latency, s",
         "requests",
         "failed",
@@ -52,6 +56,8 @@ def _table(summary: Mapping[str, Any]) -> Table:
             NAMES[name],
             f"{figures['output_tokens_per_second'] or 0:,.0f}",
             f"{figures['mean_latency_seconds'] or 0:.2f}",
+            f"{figures['quiet_mean_latency_seconds'] or 0:.2f}",
+            f"{figures['busy_mean_latency_seconds'] or 0:.2f}",
             f"{figures['p99_latency_seconds'] or 0:.2f}",
             str(requests["sent"]),
             str(requests["failed"] + requests["incomplete"] + figures["marker_leaks"]),
@@ -78,6 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     baselines = arguments.baselines
     chosen = parameter_sets.quick(baselines=baselines) if arguments.quick else parameter_sets.Parameters(baselines=baselines)
     console = Console(stderr=arguments.json)
+    if not console.is_terminal:
+        console = Console(stderr=arguments.json, width=_LOG_WIDTH)
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     trace = read_trace()

@@ -84,6 +84,6 @@ async def measure(watcher: Watcher, session: aiohttp.ClientSession, total: StepT
             last[uid] = reading
 
     while True:
-        pods = [pod for pod in watcher.engine_pods() if is_ready(pod)]
+        pods = [pod for pod in watcher.pods_of(watcher.focus, names.COMPONENT_ENGINE) if is_ready(pod)]
         await asyncio.gather(*(one(pod["metadata"]["uid"], pod["status"]["podIP"]) for pod in pods))
         await asyncio.sleep(_EVERY_SECONDS)

@@ -84,8 +84,9 @@ class MixCurves:
 
 def mix(timeline: Timeline, window: Window) -> MixCurves:
     """The fleet in a window, from the last sample before it on."""
-    before = [sample for sample in timeline.fleet if sample.at <= window.start][-1:]
-    inside = [sample for sample in timeline.fleet if window.start < sample.at <= window.end]
+    own = [sample for sample in timeline.fleet if sample.service == window.service]
+    before = [sample for sample in own if sample.at <= window.start][-1:]
+    inside = [sample for sample in own if window.start < sample.at <= window.end]
     samples = before + inside
     if samples:
         samples.append(samples[-1])

@@ -38,6 +38,11 @@ def policy(parameters: Parameters, *, pinned: str | None = None) -> Manifest:
     """`spec.policy`: Auto, or all replicas pinned to one mode ("mtp" or "batch")."""
     document: Manifest = {
         "mode": "Pinned" if pinned else "Auto",
+        "thresholds": {
+            "up": parameters.up_threshold,
+            "down": parameters.down_threshold,
+            "fullAtRunningRequests": parameters.full_at_running_requests,
+        },
         "stabilization": {"up": parameters.stabilization_up, "down": parameters.stabilization_down},
         "minDwell": parameters.min_dwell,
         "maxFlipsPerHour": parameters.max_flips_per_hour,
@@ -48,8 +53,8 @@ def policy(parameters: Parameters, *, pinned: str | None = None) -> Manifest:
     return document
 
 
-def inference_service(parameters: Parameters, *, pinned: str | None = None) -> Manifest:
-    """The service `chat`. Its `engine.env` speaks to the simulator; on real hardware that part is not there."""
+def inference_service(parameters: Parameters, name: str, *, pinned: str | None = None) -> Manifest:
+    """The service in Auto, or pinned to one mode. Its `engine.env` speaks to the simulator; on real hardware that part is not there."""
     simulator = {
         "SGLANG_SIM_CURVE": CURVE,
         "SGLANG_SIM_TIME_SCALE": f"{parameters.time_scale:g}",
@@ -60,7 +65,7 @@ def inference_service(parameters: Parameters, *, pinned: str | None = None) -> M
     return {
         "apiVersion": API_VERSION,
         "kind": "InferenceService",
-        "metadata": {"name": parameters.service, "namespace": parameters.namespace},
+        "metadata": {"name": name, "namespace": parameters.namespace},
         "spec": {
             "model": {"source": "hf://Qwen/Qwen3.5-122B-A10B", "servedName": parameters.served_model, "contextLength": 32768},
             "hardwareClass": parameters.hardware_class,
@@ -75,7 +80,7 @@ def inference_service(parameters: Parameters, *, pinned: str | None = None) -> M
                 "batch": {"maxRunningRequests": parameters.batch_running_requests, "memFractionStatic": "0.85"},
             },
             "policy": policy(parameters, pinned=pinned),
-            "rollout": {"drainTimeout": parameters.drain_timeout, "readyTimeout": parameters.ready_timeout},
+            "rollout": {"strategy": "Rolling", "drainTimeout": parameters.drain_timeout, "readyTimeout": parameters.ready_timeout},
             "gateway": {"replicas": parameters.gateway_replicas, "queueTimeout": parameters.queue_timeout},
             "engine": {"env": [{"name": name, "value": value} for name, value in simulator.items()]},
         },

@@ -16,8 +16,8 @@ from e2e.load.schedule import Schedule
 from sglang_sim.curves import BUILT_IN
 
 CURVE = "qwen3.5-122b-4xrtxpro6000"
-FULL_SHARES = ((0.0, 0.45), (6.0, 0.45), (10.0, 1.15), (36.0, 1.15), (40.0, 0.30), (62.0, 0.30))
-QUICK_SHARES = ((0.0, 0.40), (5.0, 0.40), (9.0, 1.20), (24.0, 1.20), (28.0, 0.30), (44.0, 0.30))
+FULL_SHARES = ((0.0, 0.35), (6.0, 0.35), (8.0, 0.72), (30.0, 0.72), (33.0, 1.30), (48.0, 1.30), (51.0, 0.30), (66.0, 0.30))
+QUICK_SHARES = ((0.0, 0.35), (4.0, 0.35), (6.0, 0.72), (20.0, 0.72), (22.0, 1.30), (32.0, 1.30), (34.0, 0.30), (42.0, 0.30))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +35,21 @@ class Parameters:
     gpus_per_replica: int = 4
     mtp_running_requests: int = 48
     batch_running_requests: int = 128
+    full_at_running_requests: int = 15
+    """Running requests at which a replica in mtp counts as full: below its 24 slots, so that a flip begins while the others have room."""
     time_scale: float = 3.0
     load_seconds: float = 2.0
     event_seconds: float = 0.25
     scrape_seconds: float = 1.0
     rate_window_seconds: float = 5.0
     period_seconds: float = 1.0
+    up_threshold: str = "0.85"
+    down_threshold: str = "0.6"
     stabilization_up: str = "2s"
     stabilization_down: str = "3s"
     min_dwell: str = "1s"
     max_flips_per_hour: int = 120
-    drain_timeout: str = "30s"
+    drain_timeout: str = "20s"
     ready_timeout: str = "1m"
     queue_timeout: str = "2m"
     gateway_replicas: int = 2
@@ -57,6 +61,11 @@ class Parameters:
     def seconds(self) -> float:
         """Length of the schedule."""
         return self.shares[-1][0]
+
+    @property
+    def quiet_from_seconds(self) -> float:
+        """When the load has come down again: the last point but one."""
+        return self.shares[-2][0]
 
     @property
     def gpu_budget(self) -> int:

@@ -85,7 +85,7 @@ def auto_run(outcome: Outcome, schedule: Schedule) -> bytes:
     _load_axes(top, outcome, schedule, window)
     _mix_axes(middle, outcome, window)
     _in_flight_axes(bottom, outcome, window)
-    flips = [flip for flip in outcome.timeline.flips.values() if window.start - 1 <= flip.at <= window.end]
+    flips = [flip for flip in outcome.timeline.flips.values() if flip.service == window.service]
     for axes in (top, bottom):
         _flip_spans(axes, flips, window)
         axes.grid(alpha=0.25)

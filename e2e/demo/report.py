@@ -29,7 +29,7 @@ def _flips(outcome: Outcome) -> list[dict[str, Any]]:
     window = outcome.timeline.window(AUTO)
     if window is None:
         return []
-    inside = [flip for flip in outcome.timeline.flips.values() if window.start - 1 <= flip.at <= window.end]
+    inside = [flip for flip in outcome.timeline.flips.values() if flip.service == window.service]
     rows = []
     for flip in sorted(inside, key=lambda flip: flip.at):
         columns = ("slot", "from_mode", "to_mode", "outcome", "seconds", "reason", "message")

@@ -1,6 +1,7 @@
-"""The demo from an empty machine to a summary: cluster, operator, service, three runs of the same load.
+"""The demo from an empty machine to a summary: cluster, operator, services, three runs of the same load.
 
-Each policy gets a fresh service and the same schedule, one after the other, so that nothing differs but the policy.
+Each policy gets a fresh service and the same schedule, one after the other, so that nothing differs but the policy. The
+next service loads in the quiet end of the run before it, which takes no GPU from it and saves a minute.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import yaml
 
 from e2e.clusters.kube import ApiError, Manifest
 from e2e.clusters.local.cluster import LocalCluster
+from e2e.clusters.local.config import NodePool, NodePools
 from e2e.demo import fidelity, manifests
 from e2e.demo.operating import Operator, operator
 from e2e.demo.parameters import Parameters, schedule
@@ -29,10 +31,10 @@ from e2e.demo.view import View
 from e2e.demo.watching import Watcher, is_ready
 from e2e.load import LoadResult, Schedule, run_load
 from mtpilot.api.types import API_VERSION
+from mtpilot.model import names
 
 ROOT = Path(__file__).resolve().parents[2]
 _READY_SECONDS = 90.0
-_GONE_SECONDS = 90.0
 
 
 def repository_manifests() -> list[Manifest]:
@@ -48,6 +50,37 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """One run: its name in the summary, its service, and the mode that all its replicas are pinned to (None: Auto)."""
+
+    name: str
+    service: str
+    pinned: str | None
+
+
+def policies_of(parameters: Parameters) -> list[Policy]:
+    """The runs, in order."""
+    auto = Policy(name=AUTO, service=parameters.service, pinned=None)
+    baselines = [
+        Policy(name=ALWAYS_MTP, service=f"{parameters.service}-mtp", pinned="mtp"),
+        Policy(name=ALWAYS_BATCH, service=f"{parameters.service}-batch", pinned="batch"),
+    ]
+    return [auto, *(baselines if parameters.baselines else [])]
+
+
+def node_pools(parameters: Parameters) -> NodePools:
+    """GPUs for two services at a time: while one is measured the next one loads."""
+    gpus = 2 * parameters.gpus_per_replica
+    nodes = 2 * parameters.gpu_budget // gpus
+    return NodePools(
+        pools=(
+            NodePool(name="rtx-pro-6000", nodes=nodes, gpu_product=manifests.GPU_PRODUCT, gpus_per_node=gpus),
+            NodePool(name="cpu", nodes=1),
+        )
+    )
 
 
 @dataclass(slots=True)
@@ -71,84 +104,88 @@ class _Run:
         yield
         self.timings[name] = time.monotonic() - started
 
-    def _serving(self, pinned: str | None) -> bool:
+    def _serving(self, service: str, pinned: str | None) -> bool:
         self.operator.check()
-        pods = [pod for pod in self.watcher.engine_pods() if is_ready(pod)]
-        conditions = {item["type"]: item for item in self.watcher.service.get("status", {}).get("conditions") or ()}
-        modes = {pod["metadata"]["labels"]["mtpilot.dev/mode"] for pod in pods}
+        pods = [pod for pod in self.watcher.pods_of(service, names.COMPONENT_ENGINE) if is_ready(pod)]
+        status = self.watcher.services.get(service, {}).get("status", {})
+        conditions = {item["type"]: item["status"] for item in status.get("conditions") or ()}
+        modes = {pod["metadata"]["labels"][names.LABEL_MODE] for pod in pods}
         return (
             len(pods) == self.parameters.replicas
-            and len(self.watcher.gateway_urls()) == self.parameters.gateway_replicas
-            and conditions.get("Ready", {}).get("status") == "True"
+            and len(self.watcher.gateway_urls(service)) == self.parameters.gateway_replicas
+            and conditions.get("Ready") == "True"
             and (pinned is None or modes == {pinned})
         )
 
-    async def start_service(self, pinned: str | None) -> None:
-        """Apply a fresh service and wait until every replica and gateway serves."""
-        await self.cluster.apply([manifests.inference_service(self.parameters, pinned=pinned)])
-        await self.watcher.wait("the service is Ready", lambda: self._serving(pinned), timeout_seconds=_READY_SECONDS)
+    async def start(self, policy: Policy) -> None:
+        """Apply the policy's service and wait until every replica and gateway serves."""
+        await self.cluster.apply([manifests.inference_service(self.parameters, policy.service, pinned=policy.pinned)])
+        serving = lambda: self._serving(policy.service, policy.pinned)  # noqa: E731
+        await self.watcher.wait(f"{policy.service} is Ready", serving, timeout_seconds=_READY_SECONDS)
 
-    async def delete_service(self) -> None:
-        """Delete it, and wait until its pods are gone and their GPUs free."""
-        path = f"/apis/{API_VERSION}/namespaces/{self.parameters.namespace}/inferenceservices/{self.parameters.service}"
+    async def delete(self, policy: Policy) -> None:
+        """Delete the policy's service; it drains and goes by itself."""
+        path = f"/apis/{API_VERSION}/namespaces/{self.parameters.namespace}/inferenceservices/{policy.service}"
         with contextlib.suppress(ApiError):
             await self.cluster.client.delete(path)
-        await self.watcher.wait("the service's pods are gone", lambda: not self.watcher.pods, timeout_seconds=_GONE_SECONDS)
 
-    async def measure(self, name: str) -> None:
+    async def measure(self, policy: Policy) -> None:
         """Send the load once and keep what came of it."""
-        self.view.phase(f"{name}: {len(self.schedule.requests)} requests in {self.schedule.seconds:.0f} s")
+        self.view.phase(f"{policy.name}: {len(self.schedule.requests)} requests in {self.schedule.seconds:.0f} s")
         steps = fidelity.StepTime()
-        session = self.cluster.client.session
-        measuring = asyncio.create_task(fidelity.measure(self.watcher, session, steps))
+        measuring = asyncio.create_task(fidelity.measure(self.watcher, self.cluster.client.session, steps))
         start = time.time()
         try:
             result = await run_load(
                 self.schedule,
-                self.watcher.gateway_urls(),
+                self.watcher.gateway_urls(policy.service),
                 model=self.parameters.served_model,
                 timeout_seconds=self.parameters.request_timeout_seconds,
-                directory=self.out / "load" / name,
+                directory=self.out / "load" / policy.name,
                 on_counters=self.view.counters,
             )
         finally:
             measuring.cancel()
             await asyncio.gather(measuring, return_exceptions=True)
-        if name == AUTO:
-            await self._settle()
-        first_due = min((record.due_at for record in result.records), default=start)
-        self.watcher.timeline.windows.append(Window(policy=name, start=first_due, end=time.time()))
-        self.results[name], self.step_time[name] = result, steps.ratio
+        if policy.pinned is None:
+            await self._settle(policy.service)
+        first_due = min((record.due_at for record in result.records), default=start) - self.schedule.requests[0].at_seconds
+        self.watcher.timeline.windows.append(Window(policy=policy.name, service=policy.service, start=first_due, end=time.time()))
+        self.results[policy.name], self.step_time[policy.name] = result, steps.ratio
         self.view.phase(
-            f"{name}: {result.completed} of {result.sent} answered, {result.output_tokens_per_second:,.0f} tok/s, "
+            f"{policy.name}: {result.completed} of {result.sent} answered, {result.output_tokens_per_second:,.0f} tok/s, "
             f"mean {result.mean_latency_seconds:.2f} s, p99 {result.p99_latency_seconds:.2f} s"
         )
 
-    async def _settle(self) -> None:
-        """Let the flip that is under way end, and the way back begin if the load's end came first."""
+    async def _settle(self, service: str) -> None:
+        """Let the flip that is under way end, and one way back as well if the end of the load came first."""
 
         def settled() -> bool:
-            flips = list(self.watcher.timeline.flips.values())
+            flips = [flip for flip in self.watcher.timeline.flips.values() if flip.service == service]
             back = any(flip.to_mode == "mtp" and flip.outcome == "Completed" for flip in flips)
             return back and all(flip.outcome != "Started" for flip in flips)
 
         with contextlib.suppress(TimeoutError):
             await self.watcher.wait("the last flip has ended", settled, timeout_seconds=self.parameters.settle_seconds)
 
+    async def _start_later(self, policy: Policy) -> None:
+        """Start the next service in the quiet end of a run, so that its engines are loaded when that run is over."""
+        await asyncio.sleep(self.parameters.quiet_from_seconds)
+        await self.start(policy)
+
     async def policies(self) -> None:
-        """Auto first, then the baselines, each on a fresh service."""
-        runs: list[tuple[str, str | None]] = [(AUTO, None)]
-        if self.parameters.baselines:
-            runs += [(ALWAYS_MTP, "mtp"), (ALWAYS_BATCH, "batch")]
-        for number, (name, pinned) in enumerate(runs):
-            if number:
-                self.view.phase(f"{name}: fresh service")
-                with self._timed(f"delete before {name}"):
-                    await self.delete_service()
-            with self._timed(f"{name}: service ready"):
-                await self.start_service(pinned)
-            with self._timed(f"{name}: load"):
-                await self.measure(name)
+        """Auto first, then the baselines, each on a service of its own."""
+        runs = policies_of(self.parameters)
+        with self._timed(f"{runs[0].name}: service ready"):
+            await self.start(runs[0])
+        for policy, following in zip(runs, [*runs[1:], None], strict=True):
+            self.watcher.focus = policy.service
+            async with asyncio.TaskGroup() as tasks:
+                if following is not None:
+                    tasks.create_task(self._start_later(following))
+                with self._timed(f"{policy.name}: load"):
+                    await self.measure(policy)
+            await self.delete(policy)
 
 
 def _cpu_seconds() -> dict[str, float]:
@@ -165,7 +202,9 @@ def _cpu_seconds() -> dict[str, float]:
 async def _cluster(parameters: Parameters, state: Path, view: View, timings: dict[str, float]) -> AsyncIterator[LocalCluster]:
     view.phase("local cluster: etcd, kube-apiserver, controller-manager, scheduler, process node, Prometheus")
     started = time.monotonic()
-    async with LocalCluster.start(state_dir=state, scrape_interval_seconds=parameters.scrape_seconds) as cluster:
+    async with LocalCluster.start(
+        state_dir=state, scrape_interval_seconds=parameters.scrape_seconds, nodes=node_pools(parameters)
+    ) as cluster:
         await cluster.apply(repository_manifests())
         await cluster.create_namespace(parameters.namespace)
         await cluster.apply([manifests.hardware_class(parameters)])
@@ -190,7 +229,9 @@ async def run_demo(parameters: Parameters, trace: Sequence[TraceRow], view: View
             Watcher(cluster.client, cluster.prometheus_url, parameters, view.mark) as watcher,
         ):
             view.attach(watcher)
-            view.phase("operator and InferenceService chat: 4 replicas on 16 GPUs, all in mtp")
+            view.phase(
+                f"operator, and InferenceService {parameters.service}: {parameters.replicas} replicas on {parameters.gpu_budget} GPUs"
+            )
             run = _Run(parameters, cluster, running, view, arrivals, out, watcher, timings=timings)
             await run.policies()
             cpu = _cpu_seconds()

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from e2e.demo.parameters import Parameters
+from e2e.demo.shaping import Compression
 from e2e.demo.timeline import Timeline
 from e2e.load.result import LoadResult
+from e2e.load.result import Outcome as Verdict
 
 AUTO, ALWAYS_MTP, ALWAYS_BATCH = "auto", "always_mtp", "always_batch"
 LEAST_REQUESTS = 1000
 STEP_TIME_TOLERANCE = 0.05
+QUIET_SHARE = 0.9  # of the mtp capacity: below it the load counts as quiet
 _FIGURES = ("output_tokens_per_second", "mean_latency_seconds", "p99_latency_seconds")
 
 
@@ -38,6 +41,16 @@ def _rounded(value: float) -> float | None:
     return round(value, 4) if math.isfinite(value) else None
 
 
+def _mean_latency(outcome: Outcome, name: str, *, least_share: float, most_share: float) -> float:
+    """Mean latency of the completed requests that were due while the load's share was within bounds; NaN without any."""
+    window = outcome.timeline.window(name)
+    share = Compression(points=outcome.parameters.shares)
+    start = window.start if window else 0.0
+    done = [record for record in outcome.results[name].records if record.outcome is Verdict.COMPLETED]
+    values = [record.latency_seconds for record in done if least_share <= share.at(record.due_at - start) < most_share]
+    return sum(values) / len(values) if values else math.nan
+
+
 def _policy(outcome: Outcome, name: str) -> dict[str, Any]:
     result = outcome.results[name]
     window = outcome.timeline.window(name)
@@ -50,6 +63,8 @@ def _policy(outcome: Outcome, name: str) -> dict[str, Any]:
         "mean_latency_seconds": _rounded(result.mean_latency_seconds),
         "p50_latency_seconds": _rounded(result.p50_latency_seconds),
         "p99_latency_seconds": _rounded(result.p99_latency_seconds),
+        "quiet_mean_latency_seconds": _rounded(_mean_latency(outcome, name, least_share=0.0, most_share=QUIET_SHARE)),
+        "busy_mean_latency_seconds": _rounded(_mean_latency(outcome, name, least_share=QUIET_SHARE, most_share=math.inf)),
         "mean_ttft_seconds": _rounded(result.mean_ttft_seconds),
         "peak_in_flight": result.peak_in_flight,
         "wall_seconds": _rounded(result.wall_seconds),

@@ -35,9 +35,10 @@ class EngineSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSample:
-    """Engine pods by what they do; GPUs requested by pods that are bound to a node and have not finished."""
+    """Engine pods of a service by what they do; GPUs requested by its pods that are bound to a node and have not finished."""
 
     at: float
+    service: str
     mtp: int
     batch: int
     draining: int
@@ -60,6 +61,7 @@ class Flip:
     """One entry of the service's history as it was last seen. `at` is the decision, `ended_at` when its outcome was seen."""
 
     at: float
+    service: str
     slot: str
     from_mode: str
     to_mode: str
@@ -72,9 +74,10 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The time of one policy's run."""
+    """The time of one policy's run on its service."""
 
     policy: str
+    service: str
     start: float
     end: float
 
@@ -99,7 +102,8 @@ class Timeline:
         return [
             flip
             for flip in self.flips.values()
-            if flip.to_mode == to_mode
+            if flip.service == window.service
+            and flip.to_mode == to_mode
             and flip.outcome == outcome
             and window.start - 1 <= flip.at
             and (flip.ended_at or window.end + 1) <= window.end

@@ -95,10 +95,10 @@ class _State:
 
     def mix(self) -> str:
         """`3 mtp · 0 batch · 1 draining`, empty before there is a pod."""
-        fleet = self.watcher.timeline.fleet if self.watcher else []
-        if not fleet:
+        watcher = self.watcher
+        last = next((sample for sample in reversed(watcher.timeline.fleet) if sample.service == watcher.focus), None) if watcher else None
+        if last is None:
             return ""
-        last = fleet[-1]
         extra = [f"{count} {name}" for count, name in ((last.draining, "draining"), (last.loading, "loading")) if count]
         return " · ".join([f"{last.mtp} mtp", f"{last.batch} batch", *extra])
 
@@ -111,7 +111,7 @@ class _State:
 class PlainView(_State):
     """Lines with a time; one every few seconds while load runs."""
 
-    _last_line = 0.0
+    _last_line = -_LINE_SECONDS
 
     def __enter__(self) -> Self:
         return self
@@ -178,7 +178,7 @@ class LiveView(_State):
         table = Table(box=None, pad_edge=False, header_style="dim")
         for column in ("slot", "mode", "phase"):
             table.add_column(column)
-        status = (self.watcher.service if self.watcher else {}).get("status", {})
+        status = (self.watcher.services.get(self.watcher.focus, {}) if self.watcher else {}).get("status", {})
         for slot in status.get("slots") or ():
             wanted = slot.get("desiredMode")
             mode = f"{slot['mode']} → {wanted}" if wanted and wanted != slot["mode"] else slot["mode"]

@@ -39,8 +39,8 @@ def is_ready(pod: Manifest) -> bool:
     return ready and "deletionTimestamp" not in pod["metadata"]
 
 
-def fleet_of(pods: list[Manifest], at: float) -> FleetSample:
-    """Sort engine pods: serving by mode, draining (no longer served, or terminating), loading (not ready yet)."""
+def fleet_of(service: str, pods: list[Manifest], at: float) -> FleetSample:
+    """Sort a service's engine pods: serving by mode, draining (no longer served, or terminating), loading (not ready yet)."""
     counts = {"mtp": 0, "batch": 0, "draining": 0, "loading": 0}
     for pod in pods:
         labels = pod["metadata"].get("labels", {})
@@ -52,7 +52,7 @@ def fleet_of(pods: list[Manifest], at: float) -> FleetSample:
             counts[labels.get(names.LABEL_MODE, "mtp")] += 1
         else:
             counts["loading"] += 1
-    return FleetSample(at=at, gpus=sum(map(requested_gpus, pods)), **counts)
+    return FleetSample(at=at, service=service, gpus=sum(map(requested_gpus, pods)), **counts)
 
 
 def _unix(timestamp: str) -> float:
@@ -60,15 +60,19 @@ def _unix(timestamp: str) -> float:
 
 
 class Watcher:
-    """Use as an async context manager; `timeline` grows, `service` and `pods` are the latest objects."""
+    """Use as an async context manager; `timeline` grows, `services` and `pods` are the latest objects.
+
+    Pods, GPUs and flips of all services are kept; decisions, events and Prometheus' view only of the one in `focus`.
+    """
 
     def __init__(self, client: KubeClient, prometheus_url: str, parameters: Parameters, on_mark: Callable[[Mark], None]) -> None:
         self.timeline = Timeline()
-        self.service: Manifest = {}
+        self.focus = parameters.service
+        self.services: dict[str, Manifest] = {}
         self.pods: dict[str, Manifest] = {}
         self.changed = asyncio.Event()
         self._client, self._prometheus_url, self._on_mark = client, prometheus_url, on_mark
-        self._namespace, self._name = parameters.namespace, parameters.service
+        self._namespace = parameters.namespace
         self._scrape_seconds = parameters.scrape_seconds
         self._decision = ("", "")
         self._events: dict[str, int] = {}
@@ -102,16 +106,14 @@ class Watcher:
                 await asyncio.wait_for(self.changed.wait(), min(left, 1.0))
         return time.monotonic() - started
 
-    def engine_pods(self) -> list[Manifest]:
-        return [pod for pod in self.pods.values() if pod["metadata"]["labels"].get(names.LABEL_COMPONENT) == names.COMPONENT_ENGINE]
+    def pods_of(self, service: str, component: str | None = None) -> list[Manifest]:
+        """A service's pods, all or those of a component."""
+        wanted = {names.LABEL_SERVICE: service} | ({names.LABEL_COMPONENT: component} if component else {})
+        return [pod for pod in self.pods.values() if wanted.items() <= pod["metadata"].get("labels", {}).items()]
 
-    def gateway_urls(self) -> list[str]:
-        """Base URLs of the ready gateway pods."""
-        ready = [
-            pod["status"]["podIP"]
-            for pod in self.pods.values()
-            if pod["metadata"]["labels"].get(names.LABEL_COMPONENT) == names.COMPONENT_GATEWAY and is_ready(pod)
-        ]
+    def gateway_urls(self, service: str) -> list[str]:
+        """Base URLs of a service's ready gateway pods."""
+        ready = [pod["status"]["podIP"] for pod in self.pods_of(service, names.COMPONENT_GATEWAY) if is_ready(pod)]
         return [f"http://{address}:{names.GATEWAY_PORT}" for address in sorted(ready)]
 
     async def _forever(self, step: Callable[[], Awaitable[None]]) -> None:
@@ -135,29 +137,34 @@ class Watcher:
             self.pods.pop(uid, None)
         else:
             self.pods[uid] = pod
-        sample = fleet_of(list(self.pods.values()), time.time())
-        self.timeline.fleet.append(sample)
+        service = pod["metadata"].get("labels", {}).get(names.LABEL_SERVICE)
+        if service:
+            self.timeline.fleet.append(fleet_of(service, self.pods_of(service), time.time()))
 
     def _on_service(self, kind: str, service: Manifest) -> None:
-        if service["metadata"]["name"] != self._name:
+        name, status = service["metadata"]["name"], service.get("status", {})
+        if kind == "DELETED":
+            self.services.pop(name, None)
             return
-        self.service = {} if kind == "DELETED" else service
-        status = service.get("status", {})
+        self.services[name] = service
+        for entry in status.get("history") or ():
+            self._on_history(name, entry)
+        if name != self.focus:
+            return
         decision = status.get("decision") or {}
         said = (decision.get("reason", ""), decision.get("message", ""))
         if said[0] and said[0] != self._decision[0]:
             self._mark(Mark(at=time.time(), kind="decision", reason=said[0], message=said[1]))
         self._decision = said
-        for entry in status.get("history") or ():
-            self._on_history(entry)
 
-    def _on_history(self, entry: dict[str, Any]) -> None:
+    def _on_history(self, service: str, entry: dict[str, Any]) -> None:
         key = f"{entry['slot']} {entry['at']}"
         known = self.timeline.flips.get(key)
         if known is not None and known.outcome == entry["outcome"]:
             return
         self.timeline.flips[key] = Flip(
             at=_unix(entry["at"]),
+            service=service,
             slot=entry["slot"],
             from_mode=entry["from"],
             to_mode=entry["to"],
@@ -171,7 +178,8 @@ class Watcher:
     def _on_event(self, kind: str, event: Manifest) -> None:
         regarding = event.get("regarding", {})
         count = (event.get("series") or {}).get("count", 1)
-        if regarding.get("kind") != "InferenceService" or kind == "DELETED" or self._events.get(event["metadata"]["uid"]) == count:
+        known = self._events.get(event["metadata"]["uid"]) == count
+        if regarding.get("kind") != "InferenceService" or regarding.get("name") != self.focus or kind == "DELETED" or known:
             return
         self._events[event["metadata"]["uid"]] = count
         self._mark(Mark(at=time.time(), kind="event", reason=event.get("reason", ""), message=event.get("note", "")))
@@ -182,7 +190,7 @@ class Watcher:
 
     async def _sample(self) -> None:
         await asyncio.sleep(self._scrape_seconds - 0.2)
-        query = f'sum by (__name__) ({{__name__=~"{_ENGINES}",namespace="{self._namespace}"}})'
+        query = f'sum by (__name__) ({{__name__=~"{_ENGINES}",namespace="{self._namespace}",mtpilot_dev_service="{self.focus}"}})'
         url, timeout = f"{self._prometheus_url}/api/v1/query", aiohttp.ClientTimeout(total=5)
         async with self._client.session.get(url, params={"query": query}, timeout=timeout) as answer:
             result = (await answer.json())["data"]["result"]

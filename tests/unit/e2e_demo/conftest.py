@@ -1,5 +1,6 @@
 """A recorded outcome of a small demo: three runs of one schedule, one flip each way in the auto run."""
 
+import dataclasses
 import random
 
 import pytest
@@ -11,6 +12,7 @@ from e2e.load.result import LoadResult, Record
 from e2e.load.result import Outcome as Verdict
 from e2e.load.schedule import Request, Schedule
 
+SERVICES = {AUTO: "chat", ALWAYS_MTP: "chat-mtp", ALWAYS_BATCH: "chat-batch"}
 START = {AUTO: 1000.0, ALWAYS_MTP: 1200.0, ALWAYS_BATCH: 1400.0}
 
 
@@ -36,6 +38,7 @@ def flip(second: float, slot: str, from_mode: str, to_mode: str, outcome: str = 
     ended = None if outcome == "Started" else START[AUTO] + second + 8
     return Flip(
         at=START[AUTO] + second,
+        service="chat",
         slot=slot,
         from_mode=from_mode,
         to_mode=to_mode,
@@ -64,13 +67,14 @@ def recorded(schedule: Schedule) -> Outcome:
     timeline = Timeline()
     results = {}
     for name, start in START.items():
-        timeline.windows.append(Window(policy=name, start=start, end=start + 90))
+        timeline.windows.append(Window(policy=name, service=SERVICES[name], start=start, end=start + 90))
         latency = {AUTO: 2.0, ALWAYS_MTP: 4.0, ALWAYS_BATCH: 2.5}[name]
         records = [one_record(index, start=start, request=request, latency=latency) for index, request in enumerate(schedule.requests)]
         results[name] = LoadResult(records=tuple(records), peak_in_flight=40, cpu_seconds=1.0)
     auto = START[AUTO]
     for second, mtp, batch, draining, loading in ((-5, 4, 0, 0, 0), (20, 3, 0, 1, 0), (24, 3, 0, 0, 1), (28, 3, 1, 0, 0), (60, 4, 0, 0, 0)):
-        timeline.fleet.append(FleetSample(at=auto + second, mtp=mtp, batch=batch, draining=draining, loading=loading, gpus=16))
+        sample = FleetSample(at=auto + second, service="chat", mtp=mtp, batch=batch, draining=draining, loading=loading, gpus=16)
+        timeline.fleet += [sample, dataclasses.replace(sample, service="chat-mtp", mtp=4, batch=0, draining=0)]
     for second in range(0, 90, 2):
         timeline.engines.append(EngineSample(at=auto + second, running=30.0, queued=2.0, gateway_queued=float(second % 7)))
         timeline.load.append(LoadSample(at=auto + second, sent=second, completed=second, failed=0, in_flight=0, output_tokens=second * 100))

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from e2e.demo.summary import ALWAYS_BATCH, ALWAYS_MTP, AUTO, failed_checks, summarise, warnings
+from e2e.demo.shaping import Compression
+from e2e.demo.summary import ALWAYS_BATCH, ALWAYS_MTP, AUTO, QUIET_SHARE, failed_checks, summarise, warnings
 from e2e.demo.timeline import FleetSample, Timeline
 from e2e.load.result import Outcome as Verdict
 from tests.unit.e2e_demo.conftest import START, flip
@@ -83,6 +84,20 @@ def test_a_machine_that_is_too_busy_is_a_warning(outcome):
     assert warnings(summary) == ["under always_batch the simulator's steps took 1.080 times what its curve says: this machine was too busy"]
 
 
+def test_latency_is_told_apart_by_how_much_load_there_was(outcome):
+    start = START[AUTO]
+    share = Compression(points=outcome.parameters.shares)
+    records = [
+        dataclasses.replace(record, ended_at=record.due_at + (1.0 if share.at(record.due_at - start) < QUIET_SHARE else 3.0))
+        for record in outcome.results[AUTO].records
+    ]
+    outcome.results[AUTO] = dataclasses.replace(outcome.results[AUTO], records=tuple(records))
+    figures = summarise(outcome)["policies"][AUTO]
+    assert figures["quiet_mean_latency_seconds"] == pytest.approx(1.0)
+    assert figures["busy_mean_latency_seconds"] == pytest.approx(3.0)
+    assert 1.0 < figures["mean_latency_seconds"] < 3.0
+
+
 def test_lost_requests_reach_the_summary(outcome):
     records = outcome.results[AUTO].records
     bad = [
@@ -97,7 +112,7 @@ def test_lost_requests_reach_the_summary(outcome):
 
 
 def test_the_most_gpus_ever_held_count(outcome):
-    outcome.timeline.fleet.insert(1, FleetSample(at=1001, mtp=4, batch=1, draining=0, loading=0, gpus=20))
+    outcome.timeline.fleet.insert(1, FleetSample(at=1001, service="chat", mtp=4, batch=1, draining=0, loading=0, gpus=20))
     assert summarise(outcome)["gpus"]["requested_max"] == 20
 
 
@@ -107,6 +122,7 @@ def test_only_flips_that_ended_in_the_auto_run_count(outcome):
         "b": flip(20, "chat-r2", "mtp", "batch", "RolledBack"),
         "c": flip(85, "chat-r1", "batch", "mtp"),
         "d": flip(START[ALWAYS_MTP] - START[AUTO], "chat-r1", "batch", "mtp"),
+        "e": dataclasses.replace(flip(20, "chat-mtp-r1", "batch", "mtp"), service="chat-mtp"),
     }
     assert summarise(outcome)["flips"] == {"mtp_to_batch": 0, "batch_to_mtp": 0}
 

@@ -42,7 +42,7 @@ def test_pods_are_sorted_by_what_they_do():
         pod(ready=False),
         pod(labels={"mtpilot.dev/component": "gateway"}),
     ]
-    sample = fleet_of(pods, 5.0)
+    sample = fleet_of("chat", pods, 5.0)
     assert (sample.mtp, sample.batch, sample.draining, sample.loading, sample.gpus) == (1, 1, 2, 1, 24)
 
 
@@ -66,7 +66,7 @@ def test_time_in_which_an_engine_stood_idle_is_not_counted(after):
 def test_the_manifests_are_valid_specs():
     parameters = Parameters()
     for pinned in (None, "mtp", "batch"):
-        spec = InferenceServiceSpec.model_validate(inference_service(parameters, pinned=pinned)["spec"])
+        spec = InferenceServiceSpec.model_validate(inference_service(parameters, "chat", pinned=pinned)["spec"])
         assert spec.replicas == 4
         if pinned:
             assert spec.policy.pinned is not None
@@ -89,8 +89,8 @@ def test_bar():
     assert bar(1, 0, width=4) == "░░░░"
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_both_views_show_phases_and_load(terminal):
+@pytest.mark.parametrize(("terminal", "answered"), [(False, "sent 7, answered 3"), (True, "3 of 7 answered")])
+def test_both_views_show_phases_and_load(terminal, answered):
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=150)
     counters = {"sent": 7, "completed": 3, "failed": 1, "incomplete": 0, "leaked": 0, "in_flight": 3, "output_tokens": 900}
@@ -99,5 +99,5 @@ def test_both_views_show_phases_and_load(terminal):
         view.counters(counters)
         view.mark(Mark(at=1.0, kind="decision", reason="MinDwell", message="not yet for 3s"))
     shown = output.getvalue()
-    for text in ("always mtp: fresh service", "MinDwell", "not yet for 3s", "1"):
+    for text in ("always mtp: fresh service", "MinDwell", "not yet for 3s", answered):
         assert text in shown
