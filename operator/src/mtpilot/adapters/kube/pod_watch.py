@@ -68,7 +68,10 @@ class PodWatch:
                 _log.info("pod watch is too old, listing again")
             except (ClusterError, aiohttp.ClientError, TimeoutError, ssl.SSLError, OSError, ValueError) as error:
                 failures += 1
-                _log.warning("pods cannot be watched, keeping the last set", error=f"{type(error).__name__}: {error}", failures=failures)
+                if failures & (failures - 1) == 0:  # the 1st, 2nd, 4th, 8th, …
+                    _log.warning(
+                        "pods cannot be watched, keeping the last set", error=f"{type(error).__name__}: {error}", failures=failures
+                    )
                 await asyncio.sleep(_back_off_seconds(failures))
 
     async def _until_broken(self) -> AsyncIterator[tuple[Manifest, ...]]:
