@@ -39,7 +39,7 @@ def gateway_answers(*gateways: dict[str, str]) -> dict[str, list[dict[str, Any]]
     return {"gateway gauges": gauges, "gateway rates": rates}
 
 
-WHOLE = {"sessions": "10", "queue": "2", "servers": "4", "age": "1.5", "arrivals": "3.5"}
+WHOLE = {"sessions": "10", "served": "8", "age": "1.5", "arrivals": "3.5"}
 
 
 def test_a_whole_pod() -> None:
@@ -80,17 +80,22 @@ def test_no_accept_length_without_verifications(generated: str, verified: str) -
 
 
 def test_gateways_add_up() -> None:
-    found = gateway_metrics(gateway_answers(WHOLE, {**WHOLE, "age": "0.5", "queue": "0"}), 2)
+    found = gateway_metrics(gateway_answers(WHOLE, {**WHOLE, "age": "0.5", "served": "10"}), 2)
     assert found == GatewayMetrics(age_seconds=1.5, in_flight=18, queued=2, arrivals_per_second=7)
 
 
 def test_without_a_usable_replica_everything_waits() -> None:
-    found = gateway_metrics(gateway_answers({**WHOLE, "servers": "0", "queue": "0"}), 1)
+    found = gateway_metrics(gateway_answers({**WHOLE, "served": "0"}), 1)
     assert (found.in_flight, found.queued) == (0, 10)
 
 
+def test_streams_of_draining_replicas_do_not_wait() -> None:
+    found = gateway_metrics(gateway_answers({**WHOLE, "served": "10"}), 1)
+    assert (found.in_flight, found.queued) == (10, 0)
+
+
 @pytest.mark.parametrize(
-    "answers", [gateway_answers(), gateway_answers(WHOLE), gateway_answers(WHOLE, {**WHOLE, "queue": "NaN", "arrivals": "NaN"})]
+    "answers", [gateway_answers(), gateway_answers(WHOLE), gateway_answers(WHOLE, {**WHOLE, "served": "NaN", "arrivals": "NaN"})]
 )
 def test_a_missing_gateway_leaves_the_sums_unknown(answers: dict[str, Any]) -> None:
     found = gateway_metrics(answers, 2)

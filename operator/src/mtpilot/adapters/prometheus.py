@@ -136,8 +136,7 @@ def gateway_queries(namespace: str, service: str, window_seconds: float) -> dict
         "gateway gauges": _union(
             {
                 "sessions": f"sum by (pod) (haproxy_backend_current_sessions{of})",
-                "queue": f"sum by (pod) (haproxy_backend_current_queue{of})",
-                "servers": f"sum by (pod) (haproxy_backend_active_servers{of})",
+                "served": f"sum by (pod) (haproxy_server_current_sessions{of})",
                 "age": f"max by (pod) (time() - timestamp(haproxy_backend_current_sessions{of}))",
             }
         ),
@@ -191,8 +190,9 @@ def gateway_metrics(answers: Answers, gateways: int) -> GatewayMetrics:
 
 
 def _queued(row: Mapping[str, float | None]) -> float | None:
-    """Requests that wait in a gateway: its queue, and while no replica is usable all of them (they are held by retries)."""
-    return row.get("sessions") if row.get("servers") == 0 else row.get("queue")
+    """Requests that wait in a gateway: in its queue, or held while no replica is usable (the hold server never counts any)."""
+    sessions, served = row.get("sessions"), row.get("served")
+    return max(sessions - served, 0.0) if sessions is not None and served is not None else None
 
 
 def _sum(values: Sequence[float | None], expected: int) -> float | None:
