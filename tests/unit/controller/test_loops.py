@@ -163,6 +163,24 @@ async def test_stop_ends_all(cluster: FakeCluster, loops: Loops) -> None:
     assert loops.keys() == ()
 
 
+async def test_after_stop_nothing_starts(loops: Loops) -> None:
+    await loops.stop()
+    loops.ensure(KEY)
+    assert loops.keys() == ()
+
+
+async def test_services_that_no_event_told_of_are_found_and_others_are_not_woken(cluster: FakeCluster, loops: Loops) -> None:
+    await settled(cluster, loops)
+    await asyncio.sleep(0.1)
+    before = turns(cluster)
+    with structlog.testing.capture_logs() as lines:
+        loops.ensure_all([KEY, ("team-b", "chat")])
+    await until_turns(cluster, before + 1)
+    await asyncio.sleep(0.05)
+    assert loops.keys() == (KEY, ("team-b", "chat"))
+    assert [line["namespace"] for line in lines if line["log_level"] == "warning"] == ["team-b"]
+
+
 def test_heartbeat_tells_who_is_silent() -> None:
     now = 0.0
     heartbeat = Heartbeat(stale_seconds=100, clock=lambda: now)

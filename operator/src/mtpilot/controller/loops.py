@@ -5,6 +5,7 @@ finalizer off at once, so an operator that was killed during a drain would come 
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import structlog
@@ -33,9 +34,12 @@ class Loops:
     period_seconds: float = PERIOD_SECONDS
     _wakes: dict[Key, asyncio.Event] = field(default_factory=dict)
     _tasks: dict[Key, asyncio.Task[None]] = field(default_factory=dict)
+    _stopped: bool = False
 
     def ensure(self, key: Key) -> None:
-        """Start the service's loop, or wake it where it runs."""
+        """Start the service's loop, or wake it where it runs. After `stop` nothing starts any more."""
+        if self._stopped:
+            return
         if key not in self._tasks:
             self._wakes[key] = asyncio.Event()
             self.heartbeat.beat(key)
@@ -47,11 +51,19 @@ class Loops:
         if key in self._wakes:
             self._wakes[key].set()
 
+    def ensure_all(self, keys: Iterable[Key]) -> None:
+        """Start what is missing and wake nothing: a safety net under the watches."""
+        for key in keys:
+            if key not in self._tasks:
+                _log.warning("a service was found that no watch event had told of", namespace=key[0], service=key[1])
+                self.ensure(key)
+
     def keys(self) -> tuple[Key, ...]:
         return tuple(sorted(self._tasks))
 
     async def stop(self) -> None:
         """Cancel all loops and wait for their ends. A turn may be cut anywhere: every action can be repeated."""
+        self._stopped = True
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

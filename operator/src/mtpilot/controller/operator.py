@@ -28,6 +28,7 @@ from .loops import Loops
 from .settings import kopf_settings
 
 _HARDWARE_SECONDS = 15.0
+_LOOK_SECONDS = 60.0
 _log = structlog.get_logger(__name__)
 
 
@@ -50,13 +51,17 @@ async def run_operator(
         endpoint = MetricsEndpoint(metrics.registry, options.host, options.metrics_port) if options.metrics_port is not None else None
         if endpoint is not None:
             _log.info("metrics", port=await endpoint.start())
-        hardware = asyncio.create_task(_refresh_hardware(ports.cluster), name="hardware classes")
+        background = [
+            asyncio.create_task(_refresh_hardware(ports.cluster), name="hardware classes"),
+            asyncio.create_task(_look_for_services(client, loops, options.namespaces), name="services without a loop"),
+        ]
         _log.info("starting", version=version(), namespaces=options.namespaces or "all", prometheus=prometheus_url)
         try:
             await _run_kopf(options, loops)
         finally:
-            hardware.cancel()
-            await asyncio.gather(hardware, return_exceptions=True)
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
             if endpoint is not None:
                 await endpoint.stop()
             _log.info("stopped")
@@ -122,3 +127,15 @@ async def _refresh_hardware(cluster: Cluster) -> None:
         except Exception:
             _log.exception("hardware classes not refreshed")
         await asyncio.sleep(_HARDWARE_SECONDS)
+
+
+async def _look_for_services(client: KubeClient, loops: Loops, namespaces: tuple[str, ...]) -> None:
+    """Start a loop for every service that has none: a watch that died unnoticed costs a minute, not a restart."""
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        try:
+            for namespace in namespaces or (None,):
+                found = await client.list_all(*INFERENCE_SERVICE, namespace=namespace, cached=True, metadata_only=True)
+                loops.ensure_all((obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in found)
+        except ClusterError as error:
+            _log.warning("services not listed", error=str(error))

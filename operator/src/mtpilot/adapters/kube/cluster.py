@@ -6,7 +6,7 @@ from datetime import datetime
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import FIELD_MANAGER
-from mtpilot.model.plan import Action, Event
+from mtpilot.model.plan import Action, Event, ReleaseService
 from mtpilot.model.snapshot import Manifest, Service, Snapshot
 
 from .client import KubeClient
@@ -47,6 +47,8 @@ class KubeCluster:
 
     async def execute(self, service: Service, action: Action) -> None:
         await self._executor.execute(service, action)
+        if isinstance(action, ReleaseService):
+            self._held.discard(service.uid)
 
     async def write_status(self, service: Service, status: Manifest) -> None:
         await self._apply_status("InferenceService", status, name=service.name, namespace=service.namespace, uid=service.uid)
