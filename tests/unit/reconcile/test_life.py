@@ -128,7 +128,7 @@ def test_a_bad_image_stops_at_the_first_slot_and_goes_back_to_the_old_template()
     world.broken = lambda digest, mode: digest not in good
     world.spec = replace_image(world, "engine:bad")
     world.run(300, period=2)
-    assert images(world) == {world.hardware.spec.engine.image}
+    assert images(world) == {hardware().spec.engine.image}
     assert world.serving() == 4
     world.broken = lambda digest, mode: False
     world.spec = replace_image(world, "engine:3")
@@ -189,7 +189,7 @@ def test_an_engine_that_does_not_answer_is_drained_until_the_deadline():
     world.reachable = False
     world.spec = replace_image(world, "engine:2")
     world.run(100, period=2)
-    assert images(world) == {world.hardware.spec.engine.image}
+    assert images(world) == {hardware().spec.engine.image}
     world.run(40)
     assert "engine:2" in images(world)
     assert any(event.reason == Reason.DRAIN_TIMED_OUT for event in world.events)

@@ -213,6 +213,8 @@ def _settle_or_roll(tick: FleetSteps, slot: Slot, context: Context, fleet: Fleet
     may_start = moving is None and strategy is not None
     step = advance(slot, pods, context, may_start=may_start)
     if strategy is None:
-        step = replace(step, message="new template waits: nobody would serve meanwhile (rollout.allowDowntime, or strategy Surge with free GPUs)")
+        step = replace(
+            step, message="new template waits: nobody would serve meanwhile (rollout.allowDowntime, or strategy Surge with free GPUs)"
+        )
     tick.take(slot, step)
     return slot.name if may_start else moving
