@@ -11,7 +11,7 @@ from typing import Any
 
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
-from mtpilot.api.status import InferenceServiceStatus
+from mtpilot.api.status import InferenceServiceStatus, PolicyState
 from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.names import ANNOTATION_DIGEST, ANNOTATION_ROLLOUT_STATE, LABEL_MODE, LABEL_TEMPLATE_DIGEST
 from mtpilot.model.plan import Action, ApplyObject, DeleteObject, EnsureSecret, Plan, ReleaseService, SetRolloutState, SetServing
@@ -95,6 +95,7 @@ class World:
     pods: dict[str, Pod] = field(default_factory=dict)
     engines: dict[str, Engine] = field(default_factory=dict)
     children: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    memory: PolicyState | None = None  # of the operator process that lives now
     lost: int = 0
     writes: int = 0
     most_pods: int = 0
@@ -180,6 +181,7 @@ class World:
             children=tuple(self._child(key, manifest) for key, manifest in self.children.items()),
             engines=loads if self.reachable else {},
             metrics=self._metrics(),
+            memory=self.memory,
         )
 
     def _slot(self, deployment: Deployment) -> Slot:
@@ -231,6 +233,7 @@ class World:
     def tick(self, stop_after: int | None = None) -> Plan:
         """One turn of the operator, cut off after `stop_after` writes as if it had been killed there."""
         made = plan(self.snapshot(), self.now)
+        self.memory = made.status.policy if stop_after is None else None
         for number, action in enumerate(made.actions):
             if stop_after is not None and number >= stop_after:
                 return made
