@@ -141,6 +141,8 @@ def _agent(service: Service) -> dict[str, Any]:
         "env": _environment(),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
         "readinessProbe": _probe("/healthz", AGENT_PORT, period=2, failures=3),
+        # On a busy node Python needs longer to load than a hang may last.
+        "startupProbe": {**_probe("/livez", AGENT_PORT, period=1, failures=120), "terminationGracePeriodSeconds": 5},
         # An agent that hangs has nothing to finish, so it does not get the pod's long grace.
         "livenessProbe": {**_probe("/livez", AGENT_PORT, period=10, failures=3), "terminationGracePeriodSeconds": 5},
         "resources": {"requests": {"cpu": "20m", "memory": "112Mi"}, "limits": {"memory": "256Mi"}},
