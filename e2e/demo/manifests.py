@@ -47,7 +47,9 @@ def policy(parameters: Parameters, *, pinned: str | None = None) -> Manifest:
         "minDwell": parameters.min_dwell,
         "maxFlipsPerHour": parameters.max_flips_per_hour,
     }
-    if pinned:
+    if not pinned:
+        document["minReplicas"] = {"mtp": parameters.min_mtp_replicas, "batch": 0}
+    else:
         other = "batch" if pinned == "mtp" else "mtp"
         document["pinned"] = {pinned: parameters.replicas, other: 0}
     return document

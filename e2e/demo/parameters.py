@@ -16,8 +16,8 @@ from e2e.load.schedule import Schedule
 from sglang_sim.curves import BUILT_IN
 
 CURVE = "qwen3.5-122b-4xrtxpro6000"
-FULL_SHARES = ((0.0, 0.35), (6.0, 0.35), (8.0, 0.72), (30.0, 0.72), (33.0, 1.30), (48.0, 1.30), (51.0, 0.30), (66.0, 0.30))
-QUICK_SHARES = ((0.0, 0.35), (4.0, 0.35), (6.0, 0.72), (20.0, 0.72), (22.0, 1.30), (32.0, 1.30), (34.0, 0.30), (42.0, 0.30))
+FULL_SHARES = ((0.0, 0.35), (3.0, 0.35), (5.0, 0.72), (36.0, 0.72), (39.0, 1.25), (54.0, 1.25), (57.0, 0.30), (68.0, 0.30))
+QUICK_SHARES = ((0.0, 0.35), (3.0, 0.35), (5.0, 0.72), (20.0, 0.72), (22.0, 1.25), (32.0, 1.25), (34.0, 0.30), (42.0, 0.30))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,11 @@ class Parameters:
     scrape_seconds: float = 1.0
     rate_window_seconds: float = 5.0
     period_seconds: float = 1.0
-    up_threshold: str = "0.85"
-    down_threshold: str = "0.6"
-    stabilization_up: str = "2s"
-    stabilization_down: str = "3s"
+    min_mtp_replicas: int = 2
+    up_threshold: str = "0.75"
+    down_threshold: str = "0.5"
+    stabilization_up: str = "1s"
+    stabilization_down: str = "2s"
     min_dwell: str = "1s"
     max_flips_per_hour: int = 120
     drain_timeout: str = "20s"

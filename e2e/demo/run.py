@@ -34,7 +34,7 @@ from mtpilot.api.types import API_VERSION
 from mtpilot.model import names
 
 ROOT = Path(__file__).resolve().parents[2]
-_READY_SECONDS = 90.0
+_READY_SECONDS = 180.0
 
 
 def repository_manifests() -> list[Manifest]:
@@ -104,24 +104,29 @@ class _Run:
         yield
         self.timings[name] = time.monotonic() - started
 
-    def _serving(self, service: str, pinned: str | None) -> bool:
+    def _lacking(self, policy: Policy) -> str:
+        """What a service still lacks to be measured, in words; empty when it serves as a whole."""
         self.operator.check()
-        pods = [pod for pod in self.watcher.pods_of(service, names.COMPONENT_ENGINE) if is_ready(pod)]
-        status = self.watcher.services.get(service, {}).get("status", {})
-        conditions = {item["type"]: item["status"] for item in status.get("conditions") or ()}
+        pods = [pod for pod in self.watcher.pods_of(policy.service, names.COMPONENT_ENGINE) if is_ready(pod)]
         modes = {pod["metadata"]["labels"][names.LABEL_MODE] for pod in pods}
-        return (
-            len(pods) == self.parameters.replicas
-            and len(self.watcher.gateway_urls(service)) == self.parameters.gateway_replicas
-            and conditions.get("Ready") == "True"
-            and (pinned is None or modes == {pinned})
-        )
+        gateways = len(self.watcher.gateway_urls(policy.service))
+        conditions = self.watcher.services.get(policy.service, {}).get("status", {}).get("conditions") or ()
+        ready = next((item for item in conditions if item["type"] == "Ready"), {"status": "Unknown", "reason": "no status yet"})
+        lacking = [
+            (len(pods) == self.parameters.replicas, f"{len(pods)} of {self.parameters.replicas} replicas are ready"),
+            (gateways == self.parameters.gateway_replicas, f"{gateways} of {self.parameters.gateway_replicas} gateways are ready"),
+            (ready["status"] == "True", f"Ready is {ready['status']} ({ready['reason']})"),
+            (policy.pinned is None or modes <= {policy.pinned}, f"modes are {', '.join(sorted(modes))}, not {policy.pinned}"),
+        ]
+        return "; ".join(text for there, text in lacking if not there)
 
     async def start(self, policy: Policy) -> None:
         """Apply the policy's service and wait until every replica and gateway serves."""
         await self.cluster.apply([manifests.inference_service(self.parameters, policy.service, pinned=policy.pinned)])
-        serving = lambda: self._serving(policy.service, policy.pinned)  # noqa: E731
-        await self.watcher.wait(f"{policy.service} is Ready", serving, timeout_seconds=_READY_SECONDS)
+        try:
+            await self.watcher.wait(f"{policy.service} serves", lambda: not self._lacking(policy), timeout_seconds=_READY_SECONDS)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self._lacking(policy)}") from error
 
     async def delete(self, policy: Policy) -> None:
         """Delete the policy's service; it drains and goes by itself."""
@@ -185,6 +190,8 @@ class _Run:
                     tasks.create_task(self._start_later(following))
                 with self._timed(f"{policy.name}: load"):
                     await self.measure(policy)
+                if following is not None and self._lacking(following):
+                    self.view.phase(f"{following.name}: not all of {following.service} is up yet: {self._lacking(following)}")
             await self.delete(policy)
 
 

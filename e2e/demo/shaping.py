@@ -20,7 +20,7 @@ from pathlib import Path
 
 from e2e.load.schedule import Request, Schedule
 
-TRACE = Path(__file__).resolve().parents[1] / "data" / "azure2023_conv_first4000.csv"
+TRACE = Path(__file__).resolve().parents[1] / "data" / "azure2023_conv_first4500.csv"
 _TIMESTAMP_DIGITS = 26  # seven decimals are written, Python reads six
 
 

@@ -19,6 +19,7 @@ from e2e.load.result import Outcome as Verdict
 AUTO, ALWAYS_MTP, ALWAYS_BATCH = "auto", "always_mtp", "always_batch"
 LEAST_REQUESTS = 1000
 STEP_TIME_TOLERANCE = 0.05
+LAG_TOLERANCE_SECONDS = 0.1
 QUIET_SHARE = 0.9  # of the mtp capacity: below it the load counts as quiet
 _FIGURES = ("output_tokens_per_second", "mean_latency_seconds", "p99_latency_seconds")
 
@@ -70,7 +71,11 @@ def _policy(outcome: Outcome, name: str) -> dict[str, Any]:
         "wall_seconds": _rounded(result.wall_seconds),
         "flips": {"mtp_to_batch": up, "batch_to_mtp": down},
         "step_time_ratio": _rounded(outcome.step_time.get(name, math.nan)),
-        "generator": {"cpu_seconds": _rounded(result.cpu_seconds), "worst_lag_seconds": _rounded(result.worst_lag_seconds)},
+        "generator": {
+            "cpu_seconds": _rounded(result.cpu_seconds),
+            "mean_lag_seconds": _rounded(result.mean_lag_seconds),
+            "worst_lag_seconds": _rounded(result.worst_lag_seconds),
+        },
     }
 
 
@@ -131,6 +136,11 @@ def warnings(summary: Mapping[str, Any]) -> list[str]:
     found = []
     for name, figures in summary["policies"].items():
         ratio = figures["step_time_ratio"]
+        lag = figures["generator"]["mean_lag_seconds"] or 0.0
+        if lag > LAG_TOLERANCE_SECONDS:
+            found.append(
+                f"under {name} requests were sent {lag:.2f} s late on average: this machine was too busy, and latencies include that"
+            )
         if ratio is not None and abs(ratio - 1) > STEP_TIME_TOLERANCE:
             found.append(f"under {name} the simulator's steps took {ratio:.3f} times what its curve says: this machine was too busy")
     return found

@@ -115,6 +115,11 @@ class LoadResult:
         return sum(values) / len(values) if values else math.nan
 
     @property
+    def mean_lag_seconds(self) -> float:
+        """How late the generator was with a request: what a machine without spare CPU adds to every latency."""
+        return sum(record.sent_at - record.due_at for record in self.records) / len(self.records) if self.records else 0.0
+
+    @property
     def wall_seconds(self) -> float:
         """From the first request that was due to the end of the last answer."""
         if not self.records:

@@ -56,10 +56,10 @@ def test_order_lengths_and_the_formula_are_kept(gaps, factors):
 
 def test_the_recorded_trace_is_whole():
     trace = read_trace()
-    assert len(trace) == 4000
+    assert len(trace) == 4500
     assert trace[0] == TraceRow(at_seconds=0.0, input_tokens=374, output_tokens=44)
     assert trace[1].at_seconds == pytest.approx(4.314579, abs=1e-6)
-    assert trace[-1].at_seconds == pytest.approx(815.08, abs=0.01)
+    assert trace[-1].at_seconds == pytest.approx(917.98, abs=0.01)
 
 
 @pytest.mark.parametrize("parameters", [Parameters(), quick(baselines=False)])

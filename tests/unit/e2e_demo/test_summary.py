@@ -84,6 +84,14 @@ def test_a_machine_that_is_too_busy_is_a_warning(outcome):
     assert warnings(summary) == ["under always_batch the simulator's steps took 1.080 times what its curve says: this machine was too busy"]
 
 
+def test_a_generator_that_was_late_is_a_warning(outcome):
+    late = [dataclasses.replace(record, sent_at=record.due_at + 0.2) for record in outcome.results[AUTO].records]
+    outcome.results[AUTO] = dataclasses.replace(outcome.results[AUTO], records=tuple(late))
+    assert warnings(summarise(outcome)) == [
+        "under auto requests were sent 0.20 s late on average: this machine was too busy, and latencies include that"
+    ]
+
+
 def test_latency_is_told_apart_by_how_much_load_there_was(outcome):
     start = START[AUTO]
     share = Compression(points=outcome.parameters.shares)

@@ -38,6 +38,7 @@ def test_rates_and_latencies_of_completed_requests_only():
     )
     assert (result.sent, result.completed, result.failed) == (3, 2, 1)
     assert result.wall_seconds == 10
+    assert result.mean_lag_seconds == pytest.approx(0.01)
     assert result.output_tokens_per_second == pytest.approx(2.0)
     assert result.mean_latency_seconds == pytest.approx(4.0)
     assert result.p99_latency_seconds == pytest.approx(6.0)
