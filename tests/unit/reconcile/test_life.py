@@ -99,6 +99,40 @@ def test_the_back_off_doubles():
     assert sum(failures) <= 4
 
 
+def test_a_failed_template_is_of_no_interest_once_the_spec_has_another_one():
+    world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
+    world.demand = 8500.0
+    world.run(330, period=2)
+    assert condition(world, ConditionType.DEGRADED).reason == Reason.ROLLED_BACK
+    world.demand = 2000.0
+    world.spec = replace_image(world, "engine:2")
+    world.run(300, period=2)
+    assert images(world) == {"engine:2"}
+    assert condition(world, ConditionType.DEGRADED).status is ConditionStatus.FALSE
+
+
+def test_a_failed_template_is_of_no_interest_once_another_slot_serves_with_it():
+    world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
+    world.demand = 8500.0
+    world.run(330, period=2)
+    failed = next(slot for slot in world.snapshot().slots if slot.state and slot.state.failed_digest)
+    world.broken = lambda digest, mode: False
+    busy = next(uid for uid, pod in world.pods.items() if pod.slot == failed.name)
+    world.engines[busy] = replace(world.engines[busy], running=1000)  # so that another slot is the one to flip
+    assert condition(world, ConditionType.DEGRADED).status is ConditionStatus.TRUE
+    for _ in range(400):
+        world.step()
+        if busy in world.engines:
+            world.engines[busy] = replace(world.engines[busy], running=1000)
+        world.tick()
+        if world.modes()[1] >= 1 and world.status.history[-1].outcome == "Completed":
+            break
+    assert world.status.history[-1].slot != failed.name
+    world.run(10)
+    assert condition(world, ConditionType.DEGRADED).status is ConditionStatus.FALSE
+    assert world.status.history[0].outcome == "RolledBack"
+
+
 def test_a_spec_change_rolls_one_slot_at_a_time_with_drain():
     world = settled()
     world.demand = 2000.0

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import PolicyState, SlotStatus
 from mtpilot.model.decision import Decision, Demand, FleetState, NoDemand
 from mtpilot.model.names import slot_name
@@ -36,6 +37,7 @@ class Tick:
     fleet: FleetState | None
     steps: FleetSteps
     children: tuple[Action, ...] = ()
+    templates: frozenset[str] = frozenset()
     problem: tuple[str, str] | None = None
 
 
@@ -69,7 +71,8 @@ def _tick(
     fleet = fleet_state(snapshot, context, now)
     decision = decide(spec=snapshot.service.spec, demand=demand, fleet=fleet, state=policy_state(snapshot), now=now)
     steps = step_fleet(snapshot, context, decision, fleet)
-    return Tick(demand=demand, decision=decision, fleet=fleet, steps=steps, children=_children(snapshot, children))
+    digests = frozenset(context.templates.digest(mode) for mode in Mode)
+    return Tick(demand=demand, decision=decision, fleet=fleet, steps=steps, children=_children(snapshot, children), templates=digests)
 
 
 def _children(snapshot: Snapshot, wanted: tuple[Manifest | EnsureSecret, ...]) -> tuple[Action, ...]:
@@ -106,6 +109,7 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
         demand=tick.demand,
         decision=tick.decision,
         capacity_seen=policy.mtp_capacity_tokens_per_second,
+        templates=tick.templates,
         problem=tick.problem,
     )
     hardware = snapshot.hardware

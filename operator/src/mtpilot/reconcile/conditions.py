@@ -23,7 +23,7 @@ TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionSta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a tick found out besides the snapshot."""
+    """What a tick found out besides the snapshot. templates: digests of what the present spec renders."""
 
     snapshot: Snapshot
     slots: Sequence[SlotStatus]
@@ -31,6 +31,7 @@ class Findings:
     demand: Demand | NoDemand
     decision: Decision | None
     capacity_seen: str | None
+    templates: frozenset[str] = frozenset()
     problem: tuple[str, str] | None = None  # reason and message of a spec that cannot be carried out
 
 
@@ -122,7 +123,7 @@ def _degraded(found: Findings) -> Finding:
         return TRUE, Reason.NAME_CONFLICT, f"{conflict.kind} {conflict.name} exists and is not ours: it is left alone, and ours is not made"
     if isinstance(found.demand, NoDemand) and found.demand.hang:
         return TRUE, found.demand.reason, found.demand.message
-    return _broken_pod(found.snapshot) or _failed_template(found.snapshot) or (FALSE, Reason.HEALTHY, "nothing is wrong")
+    return _broken_pod(found.snapshot) or _failed_template(found) or (FALSE, Reason.HEALTHY, "nothing is wrong")
 
 
 def _broken_pod(snapshot: Snapshot) -> Finding | None:
@@ -134,8 +135,10 @@ def _broken_pod(snapshot: Snapshot) -> Finding | None:
     return None
 
 
-def _failed_template(snapshot: Snapshot) -> Finding | None:
-    for slot in snapshot.slots:
-        if slot.state is not None and slot.state.failed_digest is not None:
-            return TRUE, Reason.ROLLED_BACK, f"{slot.name}: template {slot.state.failed_digest} was not ready in time and is put aside"
+def _failed_template(found: Findings) -> Finding | None:
+    """A template that failed is of interest as long as the spec wants it."""
+    for slot in found.snapshot.slots:
+        failed = slot.state.failed_digest if slot.state is not None else None
+        if failed is not None and failed in found.templates:
+            return TRUE, Reason.ROLLED_BACK, f"{slot.name}: template {failed} was not ready in time and is put aside"
     return None

@@ -81,10 +81,16 @@ class Step:
 
 
 def failures_of(states: Iterable[RolloutState], back_off: timedelta) -> dict[str, Failure]:
-    """Failures by template digest; the back-off doubles with each failure, at most MAX_BACK_OFF."""
+    """Failures by template digest; the back-off doubles with each failure, at most MAX_BACK_OFF.
+
+    A failure is over once another slot has gone over to the template and served.
+    """
+    states = tuple(states)
     found: dict[str, Failure] = {}
     for state in states:
         if state.failed_digest is None or state.failed_at is None:
+            continue
+        if any(_served_since(peer, state.failed_digest, state.failed_at) for peer in states):
             continue
         known = found.get(state.failed_digest)
         count = max(state.failures, known.count if known else 0)
@@ -92,6 +98,10 @@ def failures_of(states: Iterable[RolloutState], back_off: timedelta) -> dict[str
         ends = max(state.failed_at + wait, known.ends if known else state.failed_at)
         found[state.failed_digest] = Failure(ends=ends, count=count)
     return found
+
+
+def _served_since(peer: RolloutState, digest: str, at: datetime) -> bool:
+    return peer.served_digest == digest and peer.completed_at is not None and peer.completed_at > at
 
 
 def blocked_until(digest: str, context: Context) -> datetime | None:

@@ -118,9 +118,13 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
     pod = with_digest(pods, slot.digest)
     actions: list[Action] = []
     events: list[Event] = []
+    before = state
     if pod is not None and pod.ready and (state.served_digest, state.served_mode) != (slot.digest, slot.mode):
         ended = state.completed_at or (context.now if state.decided_at is not None else None)
         state = replace(state, served_digest=slot.digest, served_mode=slot.mode, completed_at=ended)
+    if state.failed_digest is not None and state.failed_digest not in context.failures:
+        state = replace(state, failed_digest=None, failures=0)  # a peer has served with it; `failed_at` tells how the last flip ended
+    if state != before:
         actions.append(SetRolloutState(slot=slot.name, uid=slot.uid, state=state))
     manifest = context.templates.manifest(slot.index, state.desired_mode, state)
     if slot.drifted or slot.replicas != 1:
