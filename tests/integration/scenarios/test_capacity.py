@@ -88,6 +88,29 @@ async def test_no_gpu_free_is_told_and_resolved_by_freeing_or_by_scaling_down(sc
     await eventually(the_same_two)
 
 
+async def test_gpu_that_is_taken_during_a_flip_rolls_it_back_and_is_waited_for(scene: Scene, operator: Operator) -> None:
+    """Somebody waits for a GPU and gets the one that a flip lets go: back it goes at the deadline, and it serves once there is one."""
+    rollout = {"drainTimeout": "5s", "readyTimeout": "8s"}
+    await scene.apply(L4, small_service(replicas=2, rollout=rollout))
+    await scene.until_ready()
+    await scene.apply(HOG)  # waits
+    await scene.patch("chat", {"policy": {"pinned": {"mtp": 1, "batch": 1}}})
+    short = await until_capacity(scene, "False")
+    assert short["reason"] == "InsufficientGPUs"
+    assert "Insufficient nvidia.com/gpu" in short["message"]
+
+    async def rolled_back() -> bool:
+        history = (await scene.status()).get("history") or [{}]
+        return history[-1].get("outcome") == "RolledBack"
+
+    await eventually(rolled_back, seconds=40)
+    assert (await scene.condition("chat", "Ready"))["reason"] == "SomeSlotsServe"
+    await scene.cluster.client.delete(scene.path("pods", "hog"))
+    await until_capacity(scene, "True")
+    await until_mix(scene, mtp=1, batch=1, seconds=90)  # the next try, after its back-off
+    assert [entry["outcome"] for entry in (await scene.status())["history"]] == ["RolledBack", "Completed"]
+
+
 async def test_surge_without_free_gpus_holds_until_there_are_some(scene: Scene, operator: Operator) -> None:
     await scene.apply(L4, small_service(replicas=2))
     await scene.until_ready()
