@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +72,13 @@ def versions(found: dict[str, Manifest]) -> dict[str, str]:
     return {name: data["uid"] if name.startswith("pods/") else data["resourceVersion"] for name, data in found.items()}
 
 
-def audit_events(path: Path) -> Iterator[Manifest]:
-    """All finished requests in the audit log and its rotated parts, oldest first."""
-    for part in [*sorted(path.parent.glob(f"{path.stem}-*{path.suffix}")), path]:
+def audit_events(path: Path, *, since: int | None = None) -> Iterator[Manifest]:
+    """Finished requests in the audit log, oldest first: all with its rotated parts, or those after byte `since` of the present part."""
+    parts = [path] if since is not None else [*sorted(path.parent.glob(f"{path.stem}-*{path.suffix}")), path]
+    for part in parts:
         with part.open("rb") as log:
+            log.seek(since or 0)
             for line in log:
                 event: Manifest = json.loads(line)
                 if event.get("stage") == "ResponseComplete":
                     yield event
-
-
-def event_time(event: Manifest) -> datetime:
-    return datetime.fromisoformat(event["requestReceivedTimestamp"])

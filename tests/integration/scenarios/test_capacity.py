@@ -101,7 +101,7 @@ async def test_gpu_that_is_taken_during_a_flip_rolls_it_back_and_is_waited_for(s
 
     async def rolled_back() -> bool:
         history = (await scene.status()).get("history") or [{}]
-        return history[-1].get("outcome") == "RolledBack"
+        return bool(history[-1].get("outcome") == "RolledBack")
 
     await eventually(rolled_back, seconds=40)
     assert (await scene.condition("chat", "Ready"))["reason"] == "SomeSlotsServe"
