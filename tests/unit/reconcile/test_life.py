@@ -1,6 +1,8 @@
 """A service's life in the small world: start, flip up and back, scale, roll, rollback, delete."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -94,9 +96,11 @@ def test_a_mode_that_is_never_ready_is_rolled_back_and_not_retried_before_the_ba
 def test_the_back_off_doubles():
     world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
     world.demand = 8500.0
-    world.run(3000, period=2)
-    failures = [slot.state.failures for slot in world.snapshot().slots if slot.state]
-    assert sum(failures) <= 4
+    world.run(2000, period=5)
+    starts = [datetime.fromisoformat(entry.at) for entry in world.status.history]
+    assert {entry.outcome for entry in world.status.history[:3]} == {"RolledBack"}
+    first, second = (later - earlier for earlier, later in pairwise(starts[:3]))
+    assert second - first >= timedelta(seconds=150), "the back-off went from three minutes to six"
 
 
 def test_a_failed_template_is_of_no_interest_once_the_spec_has_another_one():

@@ -53,8 +53,9 @@ class PrometheusMetrics:
         self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="prometheus")
         self._local = threading.local()
 
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def close(self, *, wait: bool = False) -> None:
+        """End the threads; `wait` for queries under way, each bounded by the time-out."""
+        self._threads.shutdown(wait=wait, cancel_futures=True)
 
     async def observe(self, namespace: str, service: str, pods: Sequence[Pod], *, gateways: int = 0) -> MetricsView:
         """One read of all series of a service; a failure of any query is a failure of the whole.
