@@ -33,11 +33,11 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 
 .PHONY: test-fast
 test-fast: env ## Unit, property, golden and contract tests
-	$(RUN) pytest $(FAST_TESTS) $(PYTEST_ARGS)
+	$(RUN) pytest -n 2 $(FAST_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test-integration
 test-integration: env toolchain ## Tests against the real API server, scheduler, Prometheus, HAProxy and the simulator
-	$(RUN) pytest tests/integration $(PYTEST_ARGS)
+	$(RUN) pytest -n 2 --dist loadfile tests/integration $(PYTEST_ARGS)
 
 .PHONY: generate
 generate: env ## Write what is generated: CRDs and the API reference

@@ -12,6 +12,9 @@
 their GPUs are free; finalizers of custom objects are the test's own concern. `cluster.client` is the administrator's API client,
 `cluster.apply(manifests, namespace=…)` applies server-side, `cluster.log_path(namespace, pod, container)` is a container's output.
 CRDs are applied by the tests that need them.
+
+`make test` runs the files over two processes (pytest-xdist, --dist loadfile), each with a cluster of its own: most of a scenario is
+waiting.
 """
 
 from __future__ import annotations
@@ -42,10 +45,12 @@ NODES = NodePools(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything below this folder is an integration test."""
+    """Everything below this folder is an integration test; files with slow ones go first, so that they do not end last."""
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -31,3 +31,23 @@ def writes(path: Path, *, since: int, namespace: str | None = None, account: str
                 resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
                 found.append(f"{event['verb']} {resource} {target.get('name')} {code}")
     return found
+
+
+def refusals(path: Path) -> list[str]:
+    """Requests of the operator or of a gateway's agent that were refused for lack of rights.
+
+    A gateway's Role goes with its service, so what an agent asks after that does not count.
+    """
+    refused: list[str] = []
+    going: set[str] = set()
+    with path.open("rb") as log:
+        for line in log:
+            event: dict[str, Any] = json.loads(line)
+            target = event.get("objectRef") or {}
+            namespace, user = target.get("namespace"), event["user"]["username"]
+            if event["verb"] in {"delete", "deletecollection"} and target.get("resource") in {"namespaces", "inferenceservices"}:
+                going.add(str(target.get("name") if target["resource"] == "namespaces" else namespace))
+            of_ours = user == ACCOUNT or user.endswith("-gateway")
+            if of_ours and namespace not in going and (event.get("responseStatus") or {}).get("code") == 403:
+                refused.append(f"{user}: {event['verb']} {event['requestURI']}")
+    return refused

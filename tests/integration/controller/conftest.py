@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from e2e.clusters.local import LocalCluster
+from tests.integration.controller import audit
 from tests.integration.controller.scene import HARDWARE, Scene
 
 _REPOSITORY = Path(__file__).parents[3]
@@ -65,13 +66,14 @@ class Operator:
 
 
 @pytest.fixture(scope="session")
-async def prepared_cluster(local_cluster: LocalCluster) -> LocalCluster:
-    """The cluster with CRDs, the operator's account and a hardware class."""
+async def prepared_cluster(local_cluster: LocalCluster) -> AsyncIterator[LocalCluster]:
+    """The cluster with CRDs, the operator's account and a hardware class; at the end, nothing must have been refused to our accounts."""
     manifests: list[Manifest] = []
     for path in [*sorted((_REPOSITORY / "crds").glob("*.yaml")), _REPOSITORY / "e2e/manifests/rbac-operator.yaml"]:
         manifests += [found for found in yaml.safe_load_all(path.read_text()) if found]
     await local_cluster.apply([*manifests, HARDWARE])
-    return local_cluster
+    yield local_cluster
+    assert audit.refusals(local_cluster.audit_log_path) == []
 
 
 @pytest.fixture
