@@ -113,6 +113,13 @@ def test_learnt_slots_go_before_requested_ones() -> None:
     assert first.maxconn == 9
 
 
+@given(slots=st.integers(1, 256), gateways=st.integers(1, 8))
+def test_gateways_share_the_slots_and_leave_none_unused(slots: int, gateways: int) -> None:
+    (server,) = desired_servers([engine(0, "10.0.0.1")], {"chat-r0-10.0.0.1": slots}, EMPTY[:1], gateways=gateways).servers
+    assert server.maxconn is not None
+    assert slots <= server.maxconn * gateways < slots + gateways
+
+
 def test_new_servers_come_before_old_ones_go() -> None:
     pool = settle((engine(0, "10.0.0.1"),), EMPTY)
     pods = (engine(0, "10.0.0.1", ServerState.DRAIN), engine(1, "10.0.0.2"))

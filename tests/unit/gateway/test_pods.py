@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from mtpilot.gateway.pods import ServerState, engine_pods
+from mtpilot.gateway.pods import ServerState, count_gateways, engine_pods
+from mtpilot.model.names import COMPONENT_GATEWAY, LABEL_COMPONENT
 from tests.unit.gateway.pods import pod
 
 
@@ -66,3 +67,19 @@ def test_a_restarted_engine_is_another_instance() -> None:
     first, second = (engine_pods([pod(restarts=count)])[0] for count in (0, 1))
     assert first.name == second.name
     assert first.instance != second.instance
+
+
+def gateway(**what: Any) -> dict[str, Any]:
+    made = pod(**what)
+    made["metadata"]["labels"][LABEL_COMPONENT] = COMPONENT_GATEWAY
+    return made
+
+
+def test_gateways_are_no_engines_and_count_while_they_take_requests() -> None:
+    pods = [pod(), gateway(), gateway(address="127.0.1.2"), gateway(ready=False), gateway(terminating=True)]
+    assert len(engine_pods(pods)) == 1
+    assert count_gateways(pods) == 2
+
+
+def test_a_gateway_that_is_not_ready_yet_counts_itself() -> None:
+    assert count_gateways([pod(), gateway(ready=False)]) == 1

@@ -45,10 +45,10 @@ async def _run(*, service: str, namespace: str, socket: Path, host: str, port: i
     from mtpilot.gateway.agent import Agent
     from mtpilot.gateway.health import health_app
     from mtpilot.gateway.loads import HttpEngineSlots
-    from mtpilot.model.names import selector
+    from mtpilot.model.names import LABEL_SERVICE
     from mtpilot.render.haproxy import NOTHING_WAITS_FILE
 
-    watch = await PodWatch.connect(namespace=namespace, label_selector=selector(service))
+    watch = await PodWatch.connect(namespace=namespace, label_selector=f"{LABEL_SERVICE}={service}")
     async with watch, aiohttp.ClientSession() as session:
         agent = Agent(
             watch=watch,

@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from .desired import ActualPool, ActualServer, desired_servers, diff, leaving_command
-from .pods import EnginePod, ServerState, engine_pods
+from .pods import EnginePod, ServerState, count_gateways, engine_pods
 from .ports import EngineSlots, Gateway, GatewayError, PodWatch
 from .telemetry import AgentMetrics
 
@@ -44,6 +44,7 @@ class Agent:
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     sync_seconds: float = SYNC_SECONDS
     _pods: tuple[EnginePod, ...] | None = None
+    _gateways: int = 1
     _changed_at: float | None = None
     _slots: dict[str, int] = field(default_factory=dict)
     _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -113,12 +114,12 @@ class Agent:
             self._ready = self._ready or any(server.state is ServerState.READY for server in actual)
             self._count(actual)
             return
-        desired = desired_servers(pods, self._slots, actual)
+        desired = desired_servers(pods, self._slots, actual, gateways=self._gateways)
         self.metrics.unplaced.set(len(desired.unplaced))
         commands = diff(desired.servers, actual)
         if commands:
             actual = await self._apply(commands)
-            desired = desired_servers(pods, self._slots, actual)
+            desired = desired_servers(pods, self._slots, actual, gateways=self._gateways)
         self._count(actual)
         if left := diff(desired.servers, actual):
             self._note_failure(f"HAProxy did not take: {'; '.join(left)}")
@@ -165,10 +166,10 @@ class Agent:
 
     async def _follow(self) -> None:
         async for manifests in self.watch.snapshots():
-            pods = engine_pods(manifests)
+            pods, gateways = engine_pods(manifests), count_gateways(manifests)
             self.metrics.pods_seen.set_to_current_time()
-            if pods != self._pods:
-                self._pods, self._changed_at = pods, time.monotonic()
+            if (pods, gateways) != (self._pods, self._gateways):
+                self._pods, self._gateways, self._changed_at = pods, gateways, time.monotonic()
                 self._wake.set()
             self._ask_for_slots()
 

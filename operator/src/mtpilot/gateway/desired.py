@@ -6,6 +6,7 @@ restarted HAProxy, comes to the same answer without a file of its own, and a ser
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from mtpilot.render.haproxy import BACKEND, LEAVING_SERVER, SERVER_PREFIX
 
@@ -54,17 +55,19 @@ class Desired:
     unplaced: tuple[str, ...] = ()
 
 
-def desired_servers(pods: Sequence[EnginePod], slots: Mapping[str, int], actual: Sequence[ActualServer]) -> Desired:
+def desired_servers(pods: Sequence[EnginePod], slots: Mapping[str, int], actual: Sequence[ActualServer], *, gateways: int = 1) -> Desired:
     """The pool that these pods need.
 
     Args:
         pods: as `engine_pods` gives them: no two with one address.
         slots: pod instance → effective slots, for the engines that answered.
         actual: the pool as it is.
+        gateways: how many gateways share the slots. Each takes its part, so that all together do not make requests wait
+            inside one engine while another has room; the parts may add up to `gateways - 1` more than there are.
     """
     places = _assign(pods, actual)
     by_server = {server: pod for pod, server in places.items()}
-    servers = tuple(_desired_server(server.name, by_server.get(server.name), slots) for server in actual)
+    servers = tuple(_desired_server(server.name, by_server.get(server.name), slots, gateways) for server in actual)
     unplaced = tuple(pod.name for pod in pods if pod.state is ServerState.READY and pod not in places)
     return Desired(servers=servers, unplaced=unplaced)
 
@@ -95,10 +98,10 @@ def _preferred(pod: EnginePod) -> str:
     return f"{SERVER_PREFIX}{number}"
 
 
-def _desired_server(name: str, pod: EnginePod | None, slots: Mapping[str, int]) -> DesiredServer:
+def _desired_server(name: str, pod: EnginePod | None, slots: Mapping[str, int], gateways: int) -> DesiredServer:
     if pod is None or pod.state is not ServerState.READY:
         return DesiredServer(name=name, state=pod.state if pod else ServerState.MAINT, pod=pod.name if pod else None)
-    maxconn = slots.get(pod.instance) or pod.requested_slots or UNKNOWN_SLOTS
+    maxconn = ceil((slots.get(pod.instance) or pod.requested_slots or UNKNOWN_SLOTS) / gateways)
     return DesiredServer(name=name, state=pod.state, address=pod.address, port=pod.port, maxconn=maxconn, pod=pod.name)
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mtpilot.model.names import ENGINE_CONTAINER, ENGINE_PORT, ENGINE_PORT_NAME, LABEL_SERVING, LABEL_SLOT
+from mtpilot.model.names import (
+    COMPONENT_GATEWAY,
+    ENGINE_CONTAINER,
+    ENGINE_PORT,
+    ENGINE_PORT_NAME,
+    LABEL_COMPONENT,
+    LABEL_SERVING,
+    LABEL_SLOT,
+)
 from mtpilot.model.snapshot import Manifest
 
 SLOTS_FLAG = "--max-running-requests"
@@ -44,11 +52,21 @@ def engine_pods(manifests: Iterable[Manifest]) -> tuple[EnginePod, ...]:
 
     Two pods with one address are an old one and the one that got its address: the one that serves stands for both.
     """
-    pods = [pod for manifest in manifests if (pod := _engine_pod(manifest)) is not None]
+    pods = [pod for manifest in manifests if not _is_gateway(manifest) and (pod := _engine_pod(manifest)) is not None]
     by_address: dict[tuple[str, int], EnginePod] = {}
     for pod in sorted(pods, key=lambda pod: (_PRECEDENCE.index(pod.state), pod.slot, pod.name)):
         by_address.setdefault((pod.address, pod.port), pod)
     return tuple(sorted(by_address.values(), key=lambda pod: (pod.slot, pod.name)))
+
+
+def count_gateways(manifests: Iterable[Manifest]) -> int:
+    """Gateway pods that take requests, this one included: at least 1. They share the slots of the replicas."""
+    gateways = [manifest for manifest in manifests if _is_gateway(manifest)]
+    return max(1, sum(_state(manifest.get("metadata") or {}, manifest.get("status") or {}) is ServerState.READY for manifest in gateways))
+
+
+def _is_gateway(manifest: Manifest) -> bool:
+    return ((manifest.get("metadata") or {}).get("labels") or {}).get(LABEL_COMPONENT) == COMPONENT_GATEWAY
 
 
 _PRECEDENCE = (ServerState.READY, ServerState.MAINT, ServerState.DRAIN)

@@ -13,7 +13,7 @@ from .pods import EnginePod
 
 
 class PodWatch(Protocol):
-    """The engine pods of one service."""
+    """The pods of one service, its engines and its gateways."""
 
     def snapshots(self) -> AsyncIterator[tuple[Manifest, ...]]:
         """All pods as they are, first once listed and then after each change; never ends and never raises.
