@@ -124,9 +124,24 @@ def _build(tools: list[Tool], root: Path, console: Console) -> None:
         raise ToolchainError("Go 1.26 or later was neither found nor installed")
     packages = [tool.source.package for tool in tools if isinstance(tool.source, GoPackage)]
     title = f"building {', '.join(tool.name for tool in tools)} (first time only: 5 to 10 minutes on 2 cores)"
-    settings = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off", "GOGC": "300"}
+    settings = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
+    # A compiler lives for seconds: with memory to spare it needs no collector. Stripped binaries need no debug data either.
+    settings |= {"GOGC": "off", "GOMEMLIMIT": "3GiB"}
     with cache.scratch(root) as folder, progress.step(console, title) as step:
-        command = [str(go), "build", "-v", "-trimpath", "-tags", GO_TAGS, "-ldflags", go_ldflags(), "-o", f"{folder}/", *packages]
+        command = [
+            str(go),
+            "build",
+            "-v",
+            "-trimpath",
+            "-gcflags=all=-dwarf=false",
+            "-tags",
+            GO_TAGS,
+            "-ldflags",
+            go_ldflags(),
+            "-o",
+            f"{folder}/",
+            *packages,
+        ]
         _run(command, step, cwd=GOMOD, environment=os.environ | settings)
         for tool in tools:
             if isinstance(tool.source, GoPackage):
