@@ -40,6 +40,7 @@ def snapshot() -> Snapshot:
             pods={found.uid: PodMetrics(age_seconds=1.5, running=3)},
             gateway=GatewayMetrics(age_seconds=2, queued=0),
         ),
+        taken_at=NOW,
         memory=PolicyState(smoothed_tokens_per_second="12.5"),
     )
 

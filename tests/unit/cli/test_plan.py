@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,14 @@ def test_text_names_decision_actions_and_changes(world: World, file: Path) -> No
     assert "1. create Secret chat-admin unless it is there" in result.output
     assert "apply Deployment chat-r0: chat-r0 is missing" in result.output
     assert "status is written" in result.output
+
+
+def test_a_saved_snapshot_is_planned_for_its_own_time(world: World, tmp_path: Path) -> None:
+    """Hours later, dwell times and deadlines must not have run out in it."""
+    path = tmp_path / "snapshot.yaml"
+    path.write_text(dump_snapshot(replace(world.snapshot(), taken_at=world.now)))
+    result = runner.invoke(app, ["plan", "-f", str(path), "--json"])
+    assert json.loads(result.output) == json.loads(json.dumps(plan_document(world.snapshot(), plan(world.snapshot(), world.now))))
 
 
 def test_a_steady_service_has_nothing_to_do(world: World, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class InferenceServiceStatus(ApiModel):
     decision: DecisionStatus | None = Field(default=None, description="The present answer and its reason")
     flip: FlipStatus = Field(default=FlipStatus(), description="What a flip costs here")
     history: tuple[HistoryEntry, ...] = Field(
-        default=(), max_length=10, description="The last flips, newest first", json_schema_extra={"x-kubernetes-list-type": "atomic"}
+        default=(), max_length=10, description="The last flips, newest last", json_schema_extra={"x-kubernetes-list-type": "atomic"}
     )
     effective: EffectiveStatus = Field(default=EffectiveStatus(), description="Defaults as they were resolved")
     summary: SummaryStatus = Field(default=SummaryStatus(), description="Ready-made texts for `kubectl get`")

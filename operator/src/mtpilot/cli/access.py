@@ -27,6 +27,7 @@ async def read_service(name: str, namespace: str) -> "Service":
 async def read_snapshot(name: str, namespace: str, *, prometheus_url: str | None, scrape_interval: float) -> "Snapshot":
     """Everything that the operator would look at; without a Prometheus the metrics are left out."""
     from dataclasses import replace
+    from datetime import UTC, datetime
 
     from mtpilot.adapters.kube.client import KubeClient
     from mtpilot.adapters.kube.cluster import KubeCluster
@@ -41,7 +42,7 @@ async def read_snapshot(name: str, namespace: str, *, prometheus_url: str | None
             if snapshot is None:
                 exits.leave(f"no InferenceService {namespace}/{name}", exits.NOT_FOUND)
             pods = [pod for pod in snapshot.pods if not pod.finished]
-            snapshot = replace(snapshot, engines=dict(await engines.loads(pods)))
+            snapshot = replace(snapshot, engines=dict(await engines.loads(pods)), taken_at=datetime.now(UTC))
             if prometheus_url is None:
                 return snapshot
             metrics = PrometheusMetrics(prometheus_url, scrape_interval_seconds=scrape_interval)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def plan(
     file: Annotated[Path, typer.Option("--file", "-f", help="Snapshot, as `mtpilot snapshot` saves it.")],
-    now: Annotated[str | None, typer.Option(help="Time of the decision, RFC 3339; default: the present.")] = None,
+    now: Annotated[str | None, typer.Option(help="Time of the decision, RFC 3339; default: when the snapshot was taken.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print the plan of a snapshot: the decision, the actions in order, events, and what would change in status."""
@@ -25,7 +25,7 @@ def plan(
 
     try:
         snapshot = load_snapshot(file)
-        at = datetime.fromisoformat(now) if now else datetime.now(UTC)
+        at = datetime.fromisoformat(now) if now else snapshot.taken_at or datetime.now(UTC)
     except (OSError, ValueError) as error:
         exits.leave(str(error), exits.USAGE)
     at = at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from . import exits
 from .access import read_snapshot
 
 
@@ -23,6 +24,10 @@ def snapshot(
     text = dump_snapshot(taken)
     if str(output) == "-":
         typer.echo(text, nl=False)
-    else:
+        return
+    try:
         output.write_text(text, encoding="utf-8")
-        typer.echo(f"{output}: {len(taken.slots)} slots, {len(taken.pods)} pods")
+    except OSError as error:
+        exits.leave(str(error), exits.USAGE)
+    metrics = "with metrics" if taken.metrics is not None else "without metrics (no --prometheus-url), so that its plan says NoSeries"
+    typer.echo(f"{output}: {len(taken.slots)} slots, {len(taken.pods)} pods, {metrics}")

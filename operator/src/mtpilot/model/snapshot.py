@@ -73,4 +73,5 @@ class Snapshot:
     conflicts: tuple[Conflict, ...] = ()
     engines: dict[str, EngineLoad] = field(default_factory=dict)  # pod uid → load; absent: did not answer
     metrics: MetricsView | None = None
+    taken_at: datetime | None = None  # of a saved snapshot only: `mtpilot plan` decides for that moment; plan() is given its time
     memory: PolicyState | None = None  # the policy state of the last plan, where this process made one; else status has it
