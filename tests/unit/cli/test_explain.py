@@ -60,16 +60,17 @@ def test_all_sections() -> None:
         "Policy mode Auto.",
         "Load: 4310 output tokens/s, 71 in flight, 3 queued, accept length 1.82.",
     ]
-    assert found["why"] == ["MinDwell: the last move was 4 min ago. Since 10 min 0 s ago."]
+    assert found["why"] == ["MinDwell: the last move was 4 min ago. Since 12:00:00Z (10 min 0 s ago)."]
     assert found["would change it"] == ["a move is possible from 12:16:00Z"]
     assert found["waits for"] == [
-        "chat-r3 (mtp, on its way to batch) is Draining since 10 min 0 s ago: waits for 3 requests in flight; deadline in 10 min 0 s"
+        "chat-r3 (mtp, on its way to batch) is Draining since 12:00:00Z (10 min 0 s ago): "
+        "waits for 3 requests in flight; deadline in 10 min 0 s"
     ]
     assert found["troubles"] == [
-        "Ready=False (SomeSlotsServe) since 10 min 0 s ago: 3 of 4",
-        "Degraded=True (CrashLoop) since 10 min 0 s ago: chat-r2",
+        "Ready=False (SomeSlotsServe) since 12:00:00Z (10 min 0 s ago): 3 of 4",
+        "Degraded=True (CrashLoop) since 12:00:00Z (10 min 0 s ago): chat-r2",
     ]
-    assert found["recently"] == ["10 min 0 s ago: chat-r2 mtp → batch, completed after 221s (RequestsQueued)"]
+    assert found["recently"] == ["12:00:00Z (10 min 0 s ago): chat-r2 mtp → batch, completed after 221s (RequestsQueued)"]
 
 
 def test_a_service_that_nobody_looked_at() -> None:
@@ -90,3 +91,8 @@ def test_a_deadline_that_has_passed() -> None:
     slot = {"name": "chat-r0", "mode": "mtp", "phase": "Replacing", "deadline": "2026-12-01T10:00:00Z"}
     found = explain(**{**STATUS, "slots": [slot]})
     assert found["waits for"] == ["chat-r0 (mtp) is Replacing; deadline passed 2 h 10 min ago"]
+
+
+def test_a_time_of_another_day_has_its_date() -> None:
+    found = explain(**{**STATUS, "decision": {"reason": "Steady", "message": "3 mtp / 1 batch stays", "at": "2026-11-30T12:00:00Z"}})
+    assert found["why"] == ["Steady: 3 mtp / 1 batch stays. Since 2026-11-30 12:00:00Z (24 h 10 min ago)."]

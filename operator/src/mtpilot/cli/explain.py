@@ -44,7 +44,7 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
         "waits for": _waits(status, now),
         "troubles": [_condition(found, now) for found in status.conditions if _is_trouble(found)],
         "recently": [
-            f"{_ago(entry.at, now)}: {entry.slot} {entry.from_mode} → {entry.to_mode}, {entry.outcome.lower()}"
+            f"{_when(entry.at, now)}: {entry.slot} {entry.from_mode} → {entry.to_mode}, {entry.outcome.lower()}"
             + (f" after {entry.seconds}s" if entry.seconds is not None else "")
             + f" ({entry.reason})"
             for entry in list(status.history)[-5:]
@@ -79,7 +79,7 @@ def _why(status: "InferenceServiceStatus", now: datetime) -> list[str]:
     decision = status.decision
     if decision is None:
         return []
-    since = f" Since {_ago(decision.at, now)}." if decision.at else ""
+    since = f" Since {_when(decision.at, now)}." if decision.at else ""
     return [f"{decision.reason}: {decision.message}.{since}".replace("..", ".")]
 
 
@@ -89,7 +89,7 @@ def _waits(status: "InferenceServiceStatus", now: datetime) -> list[str]:
 
 def _slot(slot: "SlotStatus", now: datetime) -> str:
     target = f", on its way to {slot.desired_mode}" if slot.desired_mode and slot.desired_mode is not slot.mode else ""
-    since = f" since {_ago(slot.since, now)}" if slot.since else ""
+    since = f" since {_when(slot.since, now)}" if slot.since else ""
     deadline = f"; deadline {_ahead(slot.deadline, now)}" if slot.deadline else ""
     message = f": {slot.message}" if slot.message else ""
     return f"{slot.name} ({slot.mode}{target}) is {slot.phase}{since}{message}{deadline}"
@@ -108,8 +108,14 @@ def _is_trouble(condition: "Condition") -> bool:
 
 def _condition(condition: "Condition", now: datetime) -> str:
     return (
-        f"{condition.type}={condition.status} ({condition.reason}) since {_ago(condition.last_transition_time, now)}: {condition.message}"
+        f"{condition.type}={condition.status} ({condition.reason}) since {_when(condition.last_transition_time, now)}: {condition.message}"
     )
+
+
+def _when(text: str, now: datetime) -> str:
+    """A time as the messages have it, to compare with logs, and how long ago it was."""
+    at = datetime.fromisoformat(text)
+    return f"{at:%H:%M:%SZ} ({_ago(text, now)})" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%SZ} ({_ago(text, now)})"
 
 
 def _ago(text: str, now: datetime) -> str:
