@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -344,3 +345,23 @@ def test_a_slot_that_somebody_deleted_comes_back_in_its_mode(slot: str):
     world.demand = 6000.0
     world.run(3)
     assert Mode(world.deployments[slot].labels["mtpilot.dev/mode"]) is modes[slot]
+
+
+def test_status_says_over_which_time_the_load_was_measured():
+    demand = settled().status.demand
+    assert demand is not None
+    assert demand.window == "30s"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "rollout", "says"),
+    [
+        (4, {}, "Rolling"),
+        (1, {}, "Rolling"),
+        (1, {"allowDowntime": True}, "Recreate"),
+        (4, {"allowDowntime": True}, "Rolling"),
+        (4, {"strategy": "Surge"}, "Surge"),
+    ],
+)
+def test_status_says_what_strategy_auto_means(replicas: int, rollout: dict[str, Any], says: str):
+    assert settled(World(spec=spec(replicas=replicas, rollout=rollout))).status.effective.strategy == says

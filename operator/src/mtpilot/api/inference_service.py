@@ -198,7 +198,7 @@ class PolicySpec(ApiModel):
 class RolloutSpec(ApiModel):
     """How a replica is replaced, for a flip as for a change of the spec."""
 
-    strategy: RolloutStrategy = Field(default=RolloutStrategy.AUTO, description="Auto: Surge where GPUs are free, else Rolling")
+    strategy: RolloutStrategy = Field(default=RolloutStrategy.AUTO, description="Auto: Rolling; a lone replica Recreate, if allowed")
     drain_timeout: Duration = Field(default="10m", description="Longest wait for requests in flight; 1s to 24h")
     ready_timeout: Duration = Field(default="20m", description="After this a replacement is rolled back; 1s to 24h")
     allow_downtime: bool = Field(default=False, description="A single replica may be replaced in place: requests wait at the gateway")

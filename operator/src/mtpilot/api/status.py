@@ -79,7 +79,7 @@ class DemandStatus(ApiModel):
     in_flight: int = Field(default=0, ge=0, description="Requests that run in an engine")
     queued: int = Field(default=0, ge=0, description="Requests that wait for a slot")
     accept_length: Decimal | None = Field(default=None, description="Mean tokens per verification step of the mtp replicas")
-    window: str = Field(default="60s", max_length=16, description="Time over which it was measured")
+    window: str | None = Field(default=None, max_length=16, description="Time over which rates were measured")
 
 
 class PolicyState(ApiModel):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from mtpilot.api.inference_service import InferenceServiceSpec, MixSpec
+from mtpilot.api.inference_service import InferenceServiceSpec, MixSpec, RolloutStrategy
 from mtpilot.api.status import (
     Condition,
     DecisionStatus,
@@ -25,6 +25,7 @@ from mtpilot.api.status import (
 )
 from mtpilot.api.types import format_duration
 from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
+from mtpilot.model.metrics import MetricsView
 from mtpilot.model.names import selector
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState
@@ -88,7 +89,7 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
     """The whole status."""
     service = parts.snapshot.service
     serving = sum(slot.phase is SlotPhase.SERVING for slot in parts.slots)
-    demand = _demand(parts.demand)
+    demand = _demand(parts.demand, parts.snapshot.metrics)
     decision = _decision(parts.decision, service.status.decision, now)
     recommended = parts.decision.recommended if parts.decision else None
     return InferenceServiceStatus(
@@ -120,10 +121,17 @@ def _duration(seconds: float | None) -> str | None:
 
 
 def _effective(spec: InferenceServiceSpec, parts: Parts) -> EffectiveStatus:
-    return EffectiveStatus(image=parts.image, served_name=parts.served_name, strategy=spec.rollout.strategy)
+    return EffectiveStatus(image=parts.image, served_name=parts.served_name, strategy=_strategy(spec))
 
 
-def _demand(demand: Demand | NoDemand) -> DemandStatus | None:
+def _strategy(spec: InferenceServiceSpec) -> RolloutStrategy:
+    """`policy.strategy` asks again at every move whether a peer is ready; this is what it finds in a sound fleet."""
+    if spec.rollout.strategy is not RolloutStrategy.AUTO:
+        return spec.rollout.strategy
+    return RolloutStrategy.RECREATE if spec.replicas == 1 and spec.rollout.allow_downtime else RolloutStrategy.ROLLING
+
+
+def _demand(demand: Demand | NoDemand, metrics: MetricsView | None) -> DemandStatus | None:
     if isinstance(demand, NoDemand):
         return None
     return DemandStatus(
@@ -131,6 +139,7 @@ def _demand(demand: Demand | NoDemand) -> DemandStatus | None:
         in_flight=round(demand.in_flight),
         queued=round(demand.queued),
         accept_length=two_digits(demand.accept_length) if demand.accept_length else None,
+        window=_duration(metrics.window_seconds) if metrics else None,
     )
 
 
