@@ -183,7 +183,7 @@ async def test_a_server_that_drips_does_not_hold_the_turn_up() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        for _ in range(100):
+        for _ in range(30):
             await response.write(b" ")
             await asyncio.sleep(0.1)
         return response
