@@ -119,7 +119,7 @@ class ControlPlane:
             f"--service-account-private-key-file={self.service_account_key}",
             "--use-service-account-credentials=true",
             "--node-monitor-period=2s",
-            "--node-monitor-grace-period=25s",
+            "--node-monitor-grace-period=40s",
             "--enable-hostpath-provisioner=true",  # claims of the class `standard` bind; the process node gives them a folder
             "--kube-api-qps=200",
             "--kube-api-burst=400",

@@ -11,8 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from e2e.clusters.kube import ApiError, KubeClient, Kubeconfig
+from e2e.clusters.kube import STRATEGIC, ApiError, KubeClient, Kubeconfig
 from e2e.clusters.local import LocalCluster
+from e2e.clusters.local.node.agent import is_ready
 from tests.integration.support import eventually, pod
 
 SERVER = """
@@ -483,3 +484,17 @@ time.sleep(600)
         return found["restartCount"] == 1 and "running" in found["state"]
 
     await eventually(again)
+
+
+async def test_node_that_was_given_up_says_ready_again(local_cluster: LocalCluster) -> None:
+    """The node controller gives nodes up when the API server was away for long; renewed leases alone do not undo that."""
+    path = "/api/v1/nodes/l4-0"
+    given_up = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    await local_cluster.client.patch(f"{path}/status", {"status": {"conditions": [given_up]}}, content_type=STRATEGIC)
+
+    async def ready() -> bool:
+        conditions = (await local_cluster.client.get(path))["status"]["conditions"]
+        return any(is_ready(condition) for condition in conditions)
+
+    assert not await ready()
+    await eventually(ready, seconds=30)

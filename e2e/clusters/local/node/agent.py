@@ -33,6 +33,11 @@ _BOUND = "spec.nodeName!="
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
+def is_ready(condition: dict[str, Any]) -> bool:
+    """Whether a node condition says Ready."""
+    return condition["type"] == "Ready" and condition["status"] == "True"
+
+
 class NodeAgent:
     """Runs all nodes of one configuration until it is cancelled."""
 
@@ -109,6 +114,19 @@ class NodeAgent:
                     await self._client.patch(f"{_LEASES}/{node.name}", {"spec": {"renewTime": _micro_time()}}, content_type=MERGE)
                 except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                     _log.info("lease of %s: %s", node.name, error)
+            try:
+                await self._say_ready_again()
+            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+                _log.info("state of the nodes: %s", error)
+
+    async def _say_ready_again(self) -> None:
+        """Report the status anew for nodes that the node controller gave up while the API server was away; a lease does not undo that."""
+        nodes = (await self._client.get("/api/v1/nodes", resourceVersion="0"))["items"]
+        ready = {node["metadata"]["name"] for node in nodes if any(is_ready(found) for found in node["status"].get("conditions") or ())}
+        for node in self._config.nodes:
+            if node.name not in ready:
+                _log.info("%s is said to be not ready; reporting again", node.name)
+                await self._client.patch(f"/api/v1/nodes/{node.name}/status", {"status": _node_status(node)}, content_type=STRATEGIC)
 
     async def _follow_pods(self) -> None:
         """List, then watch from there; start over when the watch is refused or the server was away."""
