@@ -145,6 +145,7 @@ async def test_without_pods_and_gateways_nothing_is_asked() -> None:
 
     async with prometheus(handler) as metrics:
         found = await metrics.observe("n", "chat", [])
+    assert found.gateways == 0
     assert (found.error, found.pods, found.gateway) == (None, {}, None)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from mtpilot.api.status import PolicyState
 from mtpilot.model.decision import Decision, Mix, NoDemand
 from mtpilot.model.metrics import MetricsError, MetricsView, PodMetrics
 from mtpilot.model.reasons import Reason
-from mtpilot.model.slots import Pod
+from mtpilot.model.slots import EngineLoad, Pod
 from mtpilot.policy.decide import decide
 from mtpilot.policy.demand import observe
+from mtpilot.policy.timing import to_text
 from tests.unit.policy.builders import NOW, SCRAPE, ago, fleet, gateway, pod, pods_and_slots, series, spec, state, view
 
 DOC = Path(__file__).parents[3] / "docs" / "metrics-loss.md"
@@ -31,6 +33,7 @@ def rows() -> dict[str, tuple[str, str]]:
 class World:
     metrics: MetricsView | None
     pods: list[Pod] = field(default_factory=lambda: pods_and_slots(MIX)[0])
+    engines: dict[str, EngineLoad] = field(default_factory=dict)
 
 
 Fault = Callable[[MetricsView], World]
@@ -91,20 +94,23 @@ CASES: dict[str, Fault] = {
     "most stale": some(3, age_seconds=3 * SCRAPE + 1),
     "one missing": without(1),
     "one stale": some(1, age_seconds=3 * SCRAPE + 1),
+    "frozen": lambda good: World(metrics=good, engines={"uid-1": EngineLoad(running=60, waiting=20)}),
     "gateway partial": at_gateway(queued=None, arrivals_per_second=None),
     "gateway stale": at_gateway(age_seconds=3 * SCRAPE + 1),
     "hang": some(1, running=0.0, queued=3.0, generation_tokens_per_second=0.0),
+    "no gateway": view_with(gateway=None, gateways=0),
     "no replica": lambda good: World(metrics=good, pods=[pod(i, ready=False) for i in range(4)]),
     "fresh pods only": fresh(4),
     "one fresh pod": fresh(1),
     "dead pod": dead,
-    "no gateway": view_with(gateway=None),
     "optional value missing": all_pods(accept_length=None, prompt_tokens_per_second=None, requests_per_second=None),
     "idle": lambda good: World(metrics=good),
 }
 
-OVERLOADED = state(smoothed=9000.0, pressure="Up", for_seconds=600, queued_samples=5)
-QUIET = state(smoothed=100.0, pressure="Down", for_seconds=600, queued_samples=1)
+NEARLY_FROZEN = {"contradicted_samples": 2}
+OVERLOADED = state(smoothed=9000.0, pressure="Up", for_seconds=600, queued_samples=5).model_copy(update=NEARLY_FROZEN)
+QUIET = state(smoothed=100.0, pressure="Down", for_seconds=600, queued_samples=1).model_copy(update=NEARLY_FROZEN)
+FROZEN = {"contradicted_samples": 3, "observed_at": to_text(NOW), "pressure": None, "pressure_since": None}
 
 
 def overload() -> MetricsView:
@@ -117,7 +123,7 @@ def low(rate: float) -> MetricsView:
 
 def answer(fault: Fault, good: MetricsView, before: PolicyState) -> tuple[Decision, NoDemand | None]:
     world = fault(good)
-    demand = observe(world.metrics, world.pods, pods_and_slots(MIX)[1], {}, spec(), before, NOW)
+    demand = observe(world.metrics, world.pods, pods_and_slots(MIX)[1], world.engines, spec(), before, NOW)
     found = decide(spec=spec(), demand=demand, fleet=fleet(MIX), state=before, now=NOW)
     return found, demand if isinstance(demand, NoDemand) else None
 
@@ -142,11 +148,40 @@ def test_the_row_holds(case):
     if moves == "none":
         assert (high.reason, quiet.reason) == (reason, reason)
         assert high.recommended == quiet.recommended == MIX
-        assert (high.state, quiet.state) == (OVERLOADED, QUIET)
+        change = FROZEN if case == "frozen" else {}
+        assert (high.state, quiet.state) == (OVERLOADED.model_copy(update=change), QUIET.model_copy(update=change))
     elif moves == "to batch":
         assert quiet.reason == reason
     assert (quiet_lost is not None and quiet_lost.hang) is (case == "hang")
     assert (high_lost is not None and high_lost.hang) is (case == "hang")
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting", "answers", "held"),
+    [
+        (60, 0, True, True),  # the series stood still when the load was lower
+        (0, 0, True, True),  # … or higher
+        (30, 0, True, False),  # a load that rises between the scrape and the look
+        (60, 0, False, False),  # an engine that is silent denies nothing
+    ],
+)
+def test_series_that_the_engine_contradicts_again_and_again_are_frozen(running: int, waiting: int, answers: bool, held: bool):
+    engines = {"uid-1": EngineLoad(running=running, waiting=waiting)} if answers else {}
+    before = state(smoothed=2000.0)
+    reasons = []
+    for look in range(4):
+        at = NOW + timedelta(seconds=SCRAPE * look)
+        for again in (0, 1):  # a second look at the same sample counts for nothing
+            metrics = view([series(running=24.0)] * 4, gateway=gateway())
+            demand = observe(metrics, *pods_and_slots(MIX), engines, spec(), before, at)
+            made = decide(spec=spec(), demand=demand, fleet=fleet(MIX), state=before, now=at + timedelta(seconds=again))
+            before = made.state
+        reasons.append(made.reason == Reason.STALE_SERIES)
+    assert reasons == ([False, False, True, True] if held else [False] * 4)
+    agreed = observe(metrics, *pods_and_slots(MIX), {"uid-1": EngineLoad(running=24, waiting=0)}, spec(), before, at)
+    after = decide(spec=spec(), demand=agreed, fleet=fleet(MIX), state=before, now=at + timedelta(seconds=SCRAPE))
+    assert after.reason != Reason.STALE_SERIES
+    assert after.state.contradicted_samples == 0
 
 
 def test_the_reasons_in_the_table_exist():

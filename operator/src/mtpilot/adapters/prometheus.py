@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import requests
@@ -65,18 +66,13 @@ class PrometheusMetrics:
             pods: its engine pods.
             gateways: its ready gateway pods: with fewer series than that the gateway's numbers stay None.
         """
-        empty = MetricsView(window_seconds=self._window, scrape_interval_seconds=self._scrape)
+        empty = MetricsView(window_seconds=self._window, scrape_interval_seconds=self._scrape, gateways=gateways)
         queries = engine_queries([pod.uid for pod in pods], self._window) if pods else {}
         if gateways:
             queries |= gateway_queries(namespace, service, self._window)
         try:
             answers = await self._ask(queries)
-            return MetricsView(
-                window_seconds=self._window,
-                scrape_interval_seconds=self._scrape,
-                pods=pod_metrics(answers),
-                gateway=gateway_metrics(answers, gateways) if gateways else None,
-            )
+            return replace(empty, pods=pod_metrics(answers), gateway=gateway_metrics(answers, gateways) if gateways else None)
         except (requests.Timeout, TimeoutError) as error:
             return _failed(empty, MetricsError.TIMEOUT, f"no answer within {self._timeout:g}s: {type(error).__name__}")
         except requests.ConnectionError as error:
@@ -220,9 +216,4 @@ def _cause(error: Exception) -> str:
 
 
 def _failed(empty: MetricsView, kind: MetricsError, message: str) -> MetricsView:
-    return MetricsView(
-        window_seconds=empty.window_seconds,
-        scrape_interval_seconds=empty.scrape_interval_seconds,
-        error=kind,
-        error_message=message[:300],
-    )
+    return replace(empty, error=kind, error_message=message[:300])

@@ -89,6 +89,7 @@ class PolicyState(ApiModel):
     mtp_capacity_tokens_per_second: Decimal | None = Field(default=None, description="Highest rate seen of one full mtp replica")
     mtp_capacity_template: str | None = Field(default=None, max_length=64, description="Template digest that the capacity was seen with")
     queued_samples: int = Field(default=0, ge=0, description="Samples in a row with a queue")
+    contradicted_samples: int = Field(default=0, ge=0, description="Samples in a row that an engine's own numbers contradicted")
     pressure: str | None = Field(default=None, max_length=8, description="Up or Down, while the signal persists")
     pressure_since: Timestamp | None = Field(default=None, description="When the signal began")
     observed_at: Timestamp | None = Field(default=None, description="Time of the last sample")
@@ -130,7 +131,7 @@ class SummaryStatus(ApiModel):
     recommended: str = Field(default="", max_length=64, description="The mix that is recommended")
     ready: str = Field(default="", max_length=16, description="Ready replicas of all")
     load: str = Field(default="", max_length=64, description="Demand in short")
-    reason: str = Field(default="", max_length=64, description="Reason of the present decision")
+    reason: str = Field(default="", max_length=64, description="Reason of the present decision, or of what stands in its way")
 
 
 class EffectiveStatus(ApiModel):

@@ -62,6 +62,7 @@ class Demand:
     saturated: bool
     accept_length: float | None = None
     missing: tuple[str, ...] = ()  # serving pods without usable series: demand is then a lower bound
+    contradicted: tuple[str, ...] = ()  # serving pods whose engines report a load far from that of their series
     scrape_interval_seconds: float = 0.0  # two looks within one interval are one sample
 
 

@@ -44,11 +44,15 @@ class GatewayMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsView:
-    """Everything that was read at one instant. `pods` is keyed by pod uid and may hold dead pods: the core drops them."""
+    """Everything that was read at one instant. `pods` is keyed by pod uid and may hold dead pods: the core drops them.
+
+    gateways: ready gateway pods at that instant; None where nobody counted them.
+    """
 
     window_seconds: float
     scrape_interval_seconds: float
     pods: dict[str, PodMetrics] = field(default_factory=dict)
     gateway: GatewayMetrics | None = None
+    gateways: int | None = None
     error: MetricsError | None = None
     error_message: str | None = None

@@ -16,6 +16,7 @@ from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, time_constant_second
 from .timing import decimal, from_text, number, to_text
 
 QUEUED_SAMPLES_KEPT = 10
+CONTRADICTED_SAMPLES_TO_HOLD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class Assessment:
     smoothed, current: demand, averaged and of the last sample. capacity: of one mtp replica, None while unknown.
     all_full, any_full: replicas without room for one more request, of either mode.
     mtp_slots: running requests that the whole fleet has room for in mtp mode.
+    frozen: replicas whose series stand still: nothing is known of the load.
     """
 
     replicas: int
@@ -41,6 +43,7 @@ class Assessment:
     any_mtp_full: bool
     mtp_slots: int
     missing: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
 
     @property
     def fleet_capacity(self) -> float | None:
@@ -82,6 +85,10 @@ def advance(
     elapsed = (now - observed).total_seconds() if observed is not None and observed <= now else None
     if elapsed is not None and elapsed < 0.9 * demand.scrape_interval_seconds:
         return state, _assess(spec, demand, fleet, state, recall(state, template))
+    contradicted = min(state.contradicted_samples + 1, CONTRADICTED_SAMPLES_TO_HOLD) if demand.contradicted else 0
+    if contradicted == CONTRADICTED_SAMPLES_TO_HOLD:
+        after = state.model_copy(update={"contradicted_samples": contradicted, "observed_at": to_text(now)})
+        return after, _assess(spec, demand, fleet, after, recall(state, template))
     constant = time_constant_seconds(spec)
     smoothed = smooth(
         number(state.smoothed_tokens_per_second),
@@ -99,6 +106,7 @@ def advance(
             "mtp_capacity_tokens_per_second": None if value is None else decimal(value),
             "mtp_capacity_template": learned.template,
             "queued_samples": min(queued_before + 1, QUEUED_SAMPLES_KEPT) if demand.queued > 0 else 0,
+            "contradicted_samples": contradicted,
             "observed_at": to_text(now),
         }
     )
@@ -125,4 +133,5 @@ def _assess(spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state
         any_mtp_full=any(sample.mode is Mode.MTP and is_full(spec, sample) for sample in demand.replicas),
         mtp_slots=replicas * (min(effective) if effective else spec.modes.mtp.max_running_requests),
         missing=demand.missing,
+        frozen=demand.contradicted if state.contradicted_samples >= CONTRADICTED_SAMPLES_TO_HOLD else (),
     )

@@ -15,6 +15,7 @@ from . import uncalibrated
 from .advice import Advice
 from .bounds import pinned_mix, step_towards
 from .guards import AUTO_CHAIN, PINNED_CHAIN, Proposal, first_violation, one_move_in_flight
+from .phrases import names
 
 _NO_DEMAND_CHANGES = {
     Reason.PROMETHEUS_TIMEOUT: "an answer of Prometheus",
@@ -22,6 +23,7 @@ _NO_DEMAND_CHANGES = {
     Reason.PROMETHEUS_REFUSED: "a query that Prometheus accepts",
     Reason.ENGINE_HANGS: "the engine runs its requests again, or is replaced",
     Reason.NO_READY_REPLICA: "a ready replica",
+    Reason.GATEWAY_NOT_READY: "a ready gateway pod",
 }
 
 
@@ -35,6 +37,10 @@ def decide(spec: InferenceServiceSpec, demand: Demand | NoDemand, fleet: FleetSt
         change = _NO_DEMAND_CHANGES.get(Reason(demand.reason), "fresh series of the live replicas")
         return _hold(fleet.mix, Reason(demand.reason), f"{fleet.mix} stays: {demand.message}", change, state)
     advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
+    if advice.assessment.frozen:
+        text = f"{fleet.mix} stays: the series of {names(advice.assessment.frozen)} stand still, its engine reports another load"
+        rested = advice.state.model_copy(update={"pressure": None, "pressure_since": None})  # no signal is told from such numbers
+        return _hold(fleet.mix, Reason.STALE_SERIES, text, "series that agree with the engines", rested)
     return _guarded(spec, advice, fleet, now)
 
 

@@ -16,12 +16,15 @@ from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import EngineLoad, Pod, Slot
 
 from .capacity import is_full
-from .phrases import count, names, span
+from .phrases import names
 from .series import EXPECTED_AFTER_SCRAPES, STALE_AFTER_SCRAPES, Quality, Series, draining_pods, is_stale, join, quality, serving_pods
 from .timing import from_text, number
 
 # Below this many finished requests in the window, tokens per request is noise and the spec's estimate is the better one.
 FINISHED_FOR_MEAN_OUTPUT = 10
+# Series are a scrape old and a load may have doubled since; what differs by more, and goes on differing, stands still.
+CONTRADICTION_REQUESTS = 8
+CONTRADICTION_SHARE = 0.5  # of the larger one
 
 _ERRORS = {
     MetricsError.TIMEOUT: (Reason.PROMETHEUS_TIMEOUT, "Prometheus did not answer in time"),
@@ -43,7 +46,7 @@ def observe(  # noqa: PLR0917 - the order in which a snapshot is read; callers m
 
     Args:
         metrics: one read of Prometheus; None: it was not read.
-        engines: pod uid → `/v1/loads`; gives the effective slots and cross-checks a hang, never replaces metrics.
+        engines: pod uid → `/v1/loads`; gives the effective slots and cross-checks the series, never replaces them.
     """
     if metrics is None:
         return NoDemand(reason=Reason.NO_SERIES, message="metrics have not been read")
@@ -89,16 +92,21 @@ def _pods(series: Sequence[Series], kind: Quality) -> tuple[str, ...]:
 
 
 def _distrust_gateway(view: MetricsView) -> NoDemand | None:
-    """No gateway in the view: none is expected. One with gaps: a ready gateway pod is not in the sums."""
+    """No ready gateway: clients cannot ask, so what runs is not what they want. One with gaps: a ready pod is not in the sums.
+
+    NB: no age and no count in a message: it would change, and be written, at every look.
+    """
     gateway = view.gateway
+    if view.gateways == 0:
+        return NoDemand(reason=Reason.GATEWAY_NOT_READY, message="no gateway pod is ready: what clients want cannot be seen")
     if gateway is None:
         return None
     if number(gateway.queued) is None or number(gateway.arrivals_per_second) is None:
         return NoDemand(reason=Reason.PARTIAL_SERIES, message="a ready gateway pod has no series: its queue and arrivals are unknown")
     if is_stale(gateway.age_seconds, view):
-        age = number(gateway.age_seconds)
-        text = f"the gateway's newest scrape is {span(age)} old" if age is not None else "the age of the gateway's series is unknown"
-        return NoDemand(reason=Reason.STALE_SERIES, message=text)
+        known = number(gateway.age_seconds) is not None
+        text = f"newest scrape is older than {STALE_AFTER_SCRAPES} scrape intervals" if known else "series have no known age"
+        return NoDemand(reason=Reason.STALE_SERIES, message=f"the gateway's {text}")
     return None
 
 
@@ -118,9 +126,18 @@ def _hang(
             continue
         engine = engines.get(item.pod.uid)
         if engine is None or (engine.running == 0 and engine.waiting > 0):
-            text = f"{item.pod.name} runs nothing while {count(queued)} requests wait in it: it hangs, its load is not low"
+            text = f"{item.pod.name} runs nothing while requests wait in it: it hangs, its load is not low"
             return NoDemand(reason=Reason.ENGINE_HANGS, message=text, hang=True)
     return None
+
+
+def _is_contradicted(item: Series, engines: Mapping[str, EngineLoad]) -> bool:
+    """Whether the engine's own numbers, a moment old, are far from those of its series. An engine that is silent denies nothing."""
+    engine = engines.get(item.pod.uid)
+    if engine is None:
+        return False
+    seen = (number(item.metrics.running) or 0.0) + (number(item.metrics.queued) or 0.0)
+    return abs(seen - engine.in_flight) > max(CONTRADICTION_REQUESTS, CONTRADICTION_SHARE * max(seen, engine.in_flight))
 
 
 def _sample(item: Series, engines: Mapping[str, EngineLoad], spec: InferenceServiceSpec) -> ReplicaSample:
@@ -167,6 +184,7 @@ def _demand(
         saturated=saturated,
         accept_length=_accept_length(samples),
         missing=tuple(item.pod.name for item in series if item.expected and item.quality is not Quality.GOOD),
+        contradicted=tuple(item.pod.name for item in good if _is_contradicted(item, engines)),
         scrape_interval_seconds=view.scrape_interval_seconds,
     )
 
