@@ -17,6 +17,7 @@ from mtpilot.model.names import ANNOTATION_DIGEST, ANNOTATION_ROLLOUT_STATE, LAB
 from mtpilot.model.plan import Action, ApplyObject, DeleteObject, EnsureSecret, Plan, ReleaseService, SetRolloutState, SetServing
 from mtpilot.model.slots import EngineLoad, Pod, Slot, TemplateRevision, decode_state, encode_state
 from mtpilot.model.snapshot import Child, HardwareView, Manifest, Service, Snapshot
+from mtpilot.ports import ClusterError
 from mtpilot.reconcile import plan
 
 START = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
@@ -87,6 +88,7 @@ class World:
     request_seconds: float = 10.0
     reachable: bool = True
     metrics: bool = True
+    quota: int | None = None  # of Deployments
     generation: int = 1
     deleting_since: datetime | None = None
     released: bool = False
@@ -273,6 +275,8 @@ class World:
             return
         known = self.deployments.get(name)
         if known is None:
+            if self.quota is not None and len(self.deployments) >= self.quota:
+                raise ClusterError("exceeded quota")
             known = self.deployments[name] = Deployment(name, self.uid(), manifest, self.now)
         before = known.labels[LABEL_TEMPLATE_DIGEST]
         known.manifest = manifest

@@ -73,6 +73,24 @@ def test_all_sections() -> None:
     assert found["recently"] == ["12:00:00Z (10 min 0 s ago): chat-r2 mtp → batch, completed after 221s (RequestsQueued)"]
 
 
+def test_what_is_unknown_is_a_trouble_and_what_waits_for_a_profile_is_none() -> None:
+    unknown = [
+        {"type": kind, "status": "Unknown", "reason": "HardwareClassMissing", "message": "no class", "lastTransitionTime": AT}
+        for kind in ("CapacityAvailable", "Calibrated", "Degraded")
+    ]
+    found = explain(**{**STATUS, "conditions": unknown})
+    assert found["troubles"] == ["CapacityAvailable=Unknown (HardwareClassMissing) since 12:00:00Z (10 min 0 s ago): no class"]
+
+
+def test_how_flips_ended() -> None:
+    flip = {"at": AT, "slot": "chat-r2", "from": "mtp", "to": "batch", "reason": "RequestsQueued"}
+    history = [{**flip, "outcome": outcome} for outcome in ("Started", "RolledBack")]
+    assert [line.partition(": ")[2] for line in explain(**{**STATUS, "history": history})["recently"]] == [
+        "chat-r2 mtp → batch, under way (RequestsQueued)",
+        "chat-r2 mtp → batch, rolled back (RequestsQueued)",
+    ]
+
+
 def test_a_service_that_nobody_looked_at() -> None:
     assert explain() == {"now": ["The operator has not looked at this service yet. Is it running, and does it serve this namespace?"]}
 

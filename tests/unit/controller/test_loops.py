@@ -126,12 +126,12 @@ async def test_failures_back_off_and_are_survived(cluster: FakeCluster, loops: L
 async def test_a_bug_does_not_end_the_loop(cluster: FakeCluster, loops: Loops) -> None:
     calls = 0
 
-    def planner(*arguments: Any) -> Any:
+    def planner(*arguments: Any, **failure: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 1:
             raise ZeroDivisionError("bug")
-        return plan(*arguments)
+        return plan(*arguments, **failure)
 
     loops.planner = planner
 

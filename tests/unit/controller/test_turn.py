@@ -10,7 +10,7 @@ from mtpilot.controller.turn import Memory, Outcome, run_turn
 from mtpilot.reconcile import plan
 from mtpilot.telemetry.metrics import OperatorMetrics
 from tests.unit.controller.fakes import KEY, FakeCluster, failing, ports_of
-from tests.world import World
+from tests.world import World, spec
 
 
 @pytest.fixture
@@ -78,17 +78,108 @@ async def test_without_the_finalizer_nothing_is_made(ports: Ports, cluster: Fake
     assert sample(metrics.registry, "mtpilot_reconcile_errors_total", stage="hold") == 1
 
 
-async def test_a_refused_action_ends_the_turn_and_is_told_once(ports: Ports, cluster: FakeCluster, metrics: OperatorMetrics) -> None:
+def degraded(world: World) -> tuple[str, str, str]:
+    found = next(item for item in world.status.conditions if item.type == "Degraded")
+    return found.status, found.reason, found.message
+
+
+async def test_an_action_that_is_refused_for_good_ends_the_turn_and_is_told_once(
+    world: World, ports: Ports, cluster: FakeCluster, metrics: OperatorMetrics
+) -> None:
     cluster.fail = failing("ApplyObject")
     memory = Memory()
-    for _ in range(3):
+    for _ in range(10):
         outcome = await turn(ports, metrics, memory)
-        assert outcome.failed
-    assert "status" not in cluster.calls
+        assert outcome.failed == "ApplyObject: ApplyObject refused"
+        world.step(10)
+    assert degraded(world) == ("True", "ReconcileFailed", "ApplyObject: ApplyObject refused")
+    assert world.status.summary.reason == "ReconcileFailed"
+    assert cluster.calls.count("status") == 1
     assert [(event.reason, event.message) for event in cluster.posted] == [("ReconcileFailed", "ApplyObject: ApplyObject refused")]
     cluster.fail = lambda call: None
     assert not (await turn(ports, metrics, memory)).failed
     assert memory.complained is None
+    assert degraded(world)[0] == "False"
+
+
+async def test_an_action_that_is_refused_once_is_no_trouble(
+    world: World, ports: Ports, cluster: FakeCluster, metrics: OperatorMetrics
+) -> None:
+    cluster.fail = failing("ApplyObject", times=1)
+    memory = Memory()
+    assert (await turn(ports, metrics, memory)).failed
+    assert "status" not in cluster.calls
+    assert not (await turn(ports, metrics, memory)).failed
+    assert degraded(world)[0] == "False"
+
+
+@pytest.mark.parametrize("refused", ["SetRolloutState", "ApplyObject", "DeleteObject"])
+async def test_a_status_of_a_refused_plan_says_what_is_there_and_decides_nothing(
+    world: World, ports: Ports, cluster: FakeCluster, metrics: OperatorMetrics, refused: str
+) -> None:
+    """A flip that never got written must neither stand in the history nor be taken off the budget."""
+    memory = Memory()
+    for _ in range(60):
+        await turn(ports, metrics, memory)
+        world.step(1)
+    cluster.fail = failing(refused)
+    if refused == "DeleteObject":
+        world.spec = spec(replicas=3)
+    else:
+        world.spec = spec(policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
+    world.demand = 4000.0
+    for _ in range(40):
+        await turn(ports, metrics, memory)
+        world.step(5)
+    assert degraded(world)[:2] == ("True", "ReconcileFailed")
+    assert [line.name for line in world.status.slots] == sorted(world.deployments)
+    decided = {slot.state.decided_at for slot in world.snapshot().slots if slot.state and slot.state.decided_at}
+    assert len(world.status.history) == len(decided)
+    assert len(world.status.policy.recent_moves) == len(decided)
+    last = world.pods.popitem()[1]
+    await turn(ports, metrics, memory)
+    assert last.slot in {line.name for line in world.status.slots if line.phase != "Serving"}
+    cluster.fail = lambda call: None
+    for _ in range(200):
+        await turn(ports, metrics, memory)
+        world.step(1)
+    assert degraded(world)[0] == "False"
+    assert world.serving() == world.spec.replicas
+
+
+async def test_a_new_slot_that_is_refused_does_not_stop_the_others(
+    world: World, ports: Ports, cluster: FakeCluster, metrics: OperatorMetrics
+) -> None:
+    memory = Memory()
+    for _ in range(60):
+        await turn(ports, metrics, memory)
+        world.step(1)
+    world.quota = 4
+    world.spec = spec(replicas=5, policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 2}})
+    for _ in range(120):
+        await turn(ports, metrics, memory)
+        world.step(1)
+    assert world.modes() == (3, 1)
+    assert world.serving() == 4
+    assert world.flips() == [("chat-r3", "Completed")]
+    assert degraded(world) == ("True", "ReconcileFailed", "ApplyObject: exceeded quota")
+
+
+async def test_a_deletion_that_is_refused_is_told(world: World, ports: Ports, cluster: FakeCluster, metrics: OperatorMetrics) -> None:
+    memory = Memory()
+    for _ in range(60):
+        await turn(ports, metrics, memory)
+        world.step(1)
+    world.deleting_since = world.now
+    cluster.fail = failing("DeleteObject")
+    for _ in range(20):
+        await turn(ports, metrics, memory)
+        world.step(1)
+    assert degraded(world) == ("True", "ReconcileFailed", "DeleteObject: DeleteObject refused")
+    assert len(world.deployments) == 4
+    cluster.fail = lambda call: None
+    await turn(ports, metrics, memory)
+    assert degraded(world)[0] == "False"
 
 
 async def test_an_event_that_is_refused_does_not_keep_the_status_from_being_written(

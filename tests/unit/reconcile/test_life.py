@@ -11,18 +11,8 @@ from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import ConditionStatus, ConditionType, SlotPhase
 from mtpilot.model.names import LABEL_TEMPLATE_DIGEST
 from mtpilot.model.reasons import Reason
+from tests.unit.reconcile.lives import condition, images, replace_image, settled
 from tests.world import World, hardware, spec
-
-
-def settled(world: World | None = None) -> World:
-    world = world or World()
-    world.run(60)
-    assert world.serving() == world.spec.replicas
-    return world
-
-
-def condition(world: World, kind: ConditionType):
-    return next(item for item in world.status.conditions if item.type is kind)
 
 
 def overloaded() -> World:
@@ -152,15 +142,6 @@ def test_a_spec_change_rolls_one_slot_at_a_time_with_drain():
     assert world.lost == 0
 
 
-def replace_image(world: World, image: str):
-    world.generation += 1
-    return world.spec.model_copy(update={"engine": world.spec.engine.model_copy(update={"image": image})})
-
-
-def images(world: World) -> set[str]:
-    return {deployment.manifest["spec"]["template"]["spec"]["containers"][0]["image"] for deployment in world.deployments.values()}
-
-
 def test_a_bad_image_stops_at_the_first_slot_and_goes_back_to_the_old_template():
     world = settled()
     good = {deployment.labels[LABEL_TEMPLATE_DIGEST] for deployment in world.deployments.values()}
@@ -275,31 +256,6 @@ def test_pinned_goes_there_one_by_one_and_stays():
         least = min(least, world.serving())
     assert world.modes() == (1, 3)
     assert least == 3
-
-
-def test_surge_adds_before_it_takes_away():
-    world = settled(World(spec=spec(rollout={"strategy": "Surge"}), hardware=hardware(gpus_free=4)))
-    world.spec = spec(rollout={"strategy": "Surge"}, policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
-    least, most = 4, 0
-    for _ in range(200):
-        world.step()
-        world.tick()
-        least, most = min(least, world.serving()), max(most, len(world.pods))
-    assert world.modes() == (3, 1)
-    assert least == 4
-    assert most == 5
-    assert world.lost == 0
-
-
-def test_a_surge_that_fails_is_removed_and_remembered():
-    world = settled(
-        World(spec=spec(rollout={"strategy": "Surge"}), hardware=hardware(gpus_free=4), broken=lambda digest, mode: mode is Mode.BATCH)
-    )
-    world.spec = spec(rollout={"strategy": "Surge"}, policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
-    world.run(260, period=2)
-    assert world.modes() == (4, 0)
-    assert world.serving() == 4
-    assert any(slot.state and slot.state.failed_digest for slot in world.snapshot().slots)
 
 
 def test_a_single_replica_is_not_taken_away_unless_allowed():

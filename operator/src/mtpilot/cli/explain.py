@@ -44,7 +44,7 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
         "waits for": _waits(status, now),
         "troubles": [_condition(found, now) for found in status.conditions if _is_trouble(found)],
         "recently": [
-            f"{_when(entry.at, now)}: {entry.slot} {entry.from_mode} → {entry.to_mode}, {entry.outcome.lower()}"
+            f"{_when(entry.at, now)}: {entry.slot} {entry.from_mode} → {entry.to_mode}, {_OUTCOMES.get(entry.outcome, entry.outcome)}"
             + (f" after {entry.seconds}s" if entry.seconds is not None else "")
             + f" ({entry.reason})"
             for entry in list(status.history)[-5:]
@@ -95,6 +95,7 @@ def _slot(slot: "SlotStatus", now: datetime) -> str:
     return f"{slot.name} ({slot.mode}{target}) is {slot.phase}{since}{message}{deadline}"
 
 
+_OUTCOMES = {"Started": "under way", "Completed": "completed", "RolledBack": "rolled back"}
 _BAD_WHEN_TRUE = frozenset({"Degraded"})
 _FINE_WHEN_FALSE = frozenset({"ModeSettled", "Calibrated"})
 
@@ -102,8 +103,9 @@ _FINE_WHEN_FALSE = frozenset({"ModeSettled", "Calibrated"})
 def _is_trouble(condition: "Condition") -> bool:
     if condition.type in _FINE_WHEN_FALSE:
         return False
-    bad = "True" if condition.type in _BAD_WHEN_TRUE else "False"
-    return condition.status == bad
+    if condition.type in _BAD_WHEN_TRUE:
+        return condition.status == "True"
+    return condition.status != "True"  # what is unknown is no reassurance
 
 
 def _condition(condition: "Condition", now: datetime) -> str:

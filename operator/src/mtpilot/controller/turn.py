@@ -1,13 +1,14 @@
 """One turn for one service: gather → plan → execute → events → status.
 
 Free of kopf and of any clock but the port's, so that tests drive it directly. Whatever fails ends the turn: the next one
-plans again from what is there then, which is the only retry that is always right.
+plans again from what is there then, which is the only retry that is always right. What goes on failing stands in the status.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 import structlog
 
@@ -21,8 +22,14 @@ from mtpilot.telemetry.metrics import OperatorMetrics
 
 from .context import Key, Ports
 
-Planner = Callable[[Snapshot, datetime], Plan]
+_FAILURES_TOLD = 2  # the first one may be an object that changed between the look and the write
 _log = structlog.get_logger(__name__)
+
+
+class Planner(Protocol):
+    """`reconcile.plan`."""
+
+    def __call__(self, snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Plan: ...
 
 
 @dataclass(slots=True)
@@ -31,11 +38,13 @@ class Memory:
 
     policy: the rule's state of the last plan, fresher than the status, which is written only when it matters.
     complained: the last failure that was made an Event of, so that a retry does not say it again.
+    refusals: turns in a row in which an action was refused.
     """
 
     uid: str = ""
     policy: PolicyState | None = None
     complained: str | None = None
+    refusals: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +79,34 @@ async def _turn(key: Key, ports: Ports, planner: Planner, memory: Memory, metric
         return Outcome(gone=True)
     service = snapshot.service
     if memory.uid != service.uid:
-        memory.uid, memory.policy, memory.complained = service.uid, None, None
+        memory.uid, memory.policy, memory.complained, memory.refusals = service.uid, None, None, 0
     snapshot = replace(snapshot, memory=memory.policy)
     plan = planner(snapshot, ports.clock.now())
-    await _execute(service, plan, ports, memory, metrics)
+    try:
+        await _execute(service, plan, ports, memory, metrics)
+    except _StageError as error:
+        memory.refusals += 1
+        if memory.refusals >= _FAILURES_TOLD:
+            await _report(service, planner(snapshot, ports.clock.now(), failure=str(error)), ports, memory, metrics)
+        raise
     if any(isinstance(action, ReleaseService) for action in plan.actions):
         return Outcome(requeue_seconds=plan.requeue_seconds)
+    await _report(service, plan, ports, memory, metrics)
+    memory.complained, memory.refusals = None, 0
+    metrics.last_success.labels(*key).set(ports.clock.now().timestamp())
+    return Outcome(requeue_seconds=plan.requeue_seconds)
+
+
+async def _report(service: Service, plan: Plan, ports: Ports, memory: Memory, metrics: OperatorMetrics) -> None:
+    """Say what a plan has to say: events, then the status where it is worth a write, then our own metrics."""
+    key = (service.namespace, service.name)
     await _post(service, plan, ports, metrics)
     if plan.write_status:
         async with _stage("status"):
             await ports.cluster.write_status(service, plan.status.model_dump(mode="json", by_alias=True, exclude_none=True))
         metrics.status_writes.labels(*key).inc()
-    memory.policy, memory.complained = plan.status.policy, None
-    now = ports.clock.now().timestamp()
-    metrics.observe_plan(*key, plan, service.status, now)
-    metrics.last_success.labels(*key).set(now)
-    return Outcome(requeue_seconds=plan.requeue_seconds)
+    memory.policy = plan.status.policy
+    metrics.observe_plan(*key, plan, service.status, ports.clock.now().timestamp())
 
 
 async def observe(ports: Ports, namespace: str, name: str) -> Snapshot | None:

@@ -67,7 +67,8 @@ class Slot:
     """The Deployment of one replica.
 
     `digest` and `mode` are those of the pod template that the Deployment carries now; `observed` tells whether the
-    Deployment controller has seen that template (observedGeneration == generation).
+    Deployment controller has seen that template (observedGeneration == generation). `refused`: why no pod can be made
+    (a quota, an admission webhook), in the API server's words.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Slot:
     drifted: bool = False  # somebody else changed fields that we own
     object_digest: str | None = None  # our digest annotation of the whole Deployment
     created_at: datetime
+    refused: str | None = None
     state: RolloutState | None = None
     revisions: tuple[TemplateRevision, ...] = ()
 

@@ -1,11 +1,11 @@
 """plan: observe, decide, step every slot, describe. Composes the pure parts and holds no rule of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import PolicyState, SlotStatus
-from mtpilot.model.decision import Decision, Demand, FleetState, NoDemand
+from mtpilot.model.decision import Decision, Demand, NoDemand
 from mtpilot.model.names import slot_name
 from mtpilot.model.plan import Action, ApplyObject, EnsureSecret, Event, EventType, Plan
 from mtpilot.model.reasons import Reason
@@ -15,8 +15,7 @@ from mtpilot.render.arguments import engine_image
 from mtpilot.render.errors import InvalidArguments
 from mtpilot.render.model_source import served_name
 from mtpilot.rollout.choose import pods_of
-from mtpilot.rollout.context import Context
-from mtpilot.rollout.step import object_digest
+from mtpilot.rollout.step import is_moving, object_digest, resting, state_of
 
 from . import conditions, history, status
 from .deletion import plan_deletion
@@ -34,45 +33,51 @@ class Tick:
 
     demand: Demand | NoDemand
     decision: Decision | None
-    fleet: FleetState | None
     steps: FleetSteps
     children: tuple[Action, ...] = ()
     templates: frozenset[str] = frozenset()
     problem: tuple[str, str] | None = None
 
 
-def plan(snapshot: Snapshot, now: datetime) -> Plan:
+def plan(snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Plan:
     """What to do next for one InferenceService.
 
     Args:
         snapshot: everything that is known; see `model.snapshot`.
         now: the time, UTC and aware; the only clock there is.
+        failure: why an action of this snapshot's plan was refused, in the API server's words. The answer is then a plan
+            without actions, whose status tells what is there and what stands in the way.
     """
-    if snapshot.service.deleting_since is not None:
-        return plan_deletion(snapshot, now)
+    service = snapshot.service
+    if service.deleting_since is not None:
+        return plan_deletion(snapshot, now, failure)
     demand = read_demand(snapshot, now)
     if snapshot.hardware is None:
-        return _describe(snapshot, Tick(demand=demand, decision=None, fleet=None, steps=FleetSteps(snapshot=snapshot)), now)
+        problem = (Reason.HARDWARE_CLASS_MISSING, f"HardwareClass {service.spec.hardware_class} does not exist: nothing is made or changed")
+        return _describe(snapshot, _nothing(snapshot, demand, problem), now)
     try:
-        templates = RenderedTemplates(snapshot.service, snapshot.hardware)
+        templates = RenderedTemplates(service, snapshot.hardware)
         children = templates.children()
     except InvalidArguments as error:
-        problem = (Reason.INVALID_ARGUMENTS, str(error))
-        return _describe(
-            snapshot, Tick(demand=demand, decision=None, fleet=None, steps=FleetSteps(snapshot=snapshot), problem=problem), now
-        )
-    context = rollout_context(snapshot.service.spec, snapshot, templates, now)
-    return _describe(snapshot, _tick(snapshot, context, demand, children, now), now)
-
-
-def _tick(
-    snapshot: Snapshot, context: Context, demand: Demand | NoDemand, children: tuple[Manifest | EnsureSecret, ...], now: datetime
-) -> Tick:
+        return _describe(snapshot, _nothing(snapshot, demand, (Reason.INVALID_ARGUMENTS, str(error))), now)
+    context = rollout_context(service.spec, snapshot, templates, now)
     fleet = fleet_state(snapshot, context, now)
-    decision = decide(spec=snapshot.service.spec, demand=demand, fleet=fleet, state=policy_state(snapshot), now=now)
-    steps = step_fleet(snapshot, context, decision, fleet)
-    digests = frozenset(context.templates.digest(mode) for mode in Mode)
-    return Tick(demand=demand, decision=decision, fleet=fleet, steps=steps, children=_children(snapshot, children), templates=digests)
+    decision = decide(spec=service.spec, demand=demand, fleet=fleet, state=policy_state(snapshot), now=now)
+    if failure is not None:
+        return _describe(snapshot, replace(_nothing(snapshot, demand, (Reason.RECONCILE_FAILED, failure)), decision=decision), now)
+    tick = Tick(
+        demand=demand,
+        decision=decision,
+        steps=step_fleet(snapshot, context, decision, fleet),
+        children=_children(snapshot, children),
+        templates=frozenset(context.templates.digest(mode) for mode in Mode),
+    )
+    return _describe(snapshot, tick, now)
+
+
+def _nothing(snapshot: Snapshot, demand: Demand | NoDemand, problem: tuple[str, str]) -> Tick:
+    """Nothing can be done: the slots are only looked at."""
+    return Tick(demand=demand, decision=None, steps=FleetSteps(snapshot=snapshot), problem=problem)
 
 
 def _children(snapshot: Snapshot, wanted: tuple[Manifest | EnsureSecret, ...]) -> tuple[Action, ...]:
@@ -97,7 +102,7 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
     """Status, events and the plan around the tick's actions."""
     service = snapshot.service
     lines = _lines(snapshot, tick, now)
-    states = {slot.name: step.state for slot in snapshot.slots if (step := tick.steps.steps.get(slot.name)) is not None}
+    states = {slot.name: step.state if (step := tick.steps.steps.get(slot.name)) else state_of(slot) for slot in snapshot.slots}
     states |= {slot_name(service.name, index): state for index, _, state in tick.steps.created}
     entries = history.merge(service.status.history, states)
     policy = _policy(snapshot, tick, now)
@@ -125,6 +130,7 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
         median_flip_seconds=flip_seconds(service.status.model_copy(update={"history": entries})),
         image=engine_image(service.spec, hardware.spec) if hardware else None,
         served_name=served_name(service.spec.model),
+        problem=tick.problem[0] if tick.problem else None,
     )
     new = status.build(parts, now)
     moving = any(step.moving for step in tick.steps.steps.values()) or bool(tick.steps.actions)
@@ -139,14 +145,13 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
 
 def _lines(snapshot: Snapshot, tick: Tick, now: datetime) -> tuple[SlotStatus, ...]:
     lines: dict[int, SlotStatus] = {}
+    known = {line.name: line for line in snapshot.service.status.slots}
     for slot in snapshot.slots:
-        step = tick.steps.steps.get(slot.name)
-        if step is not None:
-            lines[slot.index] = status.slot_status(slot.name, step, slot.mode, pods_of(slot, snapshot.pods), snapshot)
+        step, pods = tick.steps.steps.get(slot.name), pods_of(slot, snapshot.pods)
+        if step is None and slot.name in known and is_moving(state_of(slot)):
+            lines[slot.index] = known[slot.name]
         else:
-            known = next((line for line in snapshot.service.status.slots if line.name == slot.name), None)
-            if known is not None:
-                lines[slot.index] = known
+            lines[slot.index] = status.slot_status(slot.name, step or resting(slot, pods), slot.mode, pods, snapshot)
     for index, _, state in tick.steps.created:
         lines[index] = status.created_status(slot_name(snapshot.service.name, index), state, now)
     return tuple(line for _, line in sorted(lines.items()))
@@ -165,7 +170,14 @@ def _policy(snapshot: Snapshot, tick: Tick, now: datetime) -> PolicyState:
     return state.model_copy(update={"recent_moves": texts})
 
 
-_SILENT = (Reason.STEADY, Reason.STABILIZING, Reason.MOVE_IN_FLIGHT, Reason.CAPACITY_UNKNOWN, Reason.NO_READY_REPLICA)
+_SILENT = (
+    Reason.STEADY,
+    Reason.STABILIZING,
+    Reason.MOVE_IN_FLIGHT,
+    Reason.CAPACITY_UNKNOWN,
+    Reason.NO_READY_REPLICA,
+    Reason.GATEWAY_NOT_READY,
+)
 
 
 def _hold_events(snapshot: Snapshot, tick: Tick) -> tuple[Event, ...]:

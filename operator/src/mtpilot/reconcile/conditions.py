@@ -13,6 +13,7 @@ from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
 from mtpilot.model.names import gateway_name
 from mtpilot.model.reasons import Reason
 from mtpilot.model.snapshot import Snapshot
+from mtpilot.rollout.choose import pods_of
 from mtpilot.rollout.pods import IMAGE_REASONS, live, trouble
 
 from .history import timestamp
@@ -46,10 +47,11 @@ def build(found: Findings, now: datetime) -> tuple[Condition, ...]:
         ConditionType.DEGRADED: _degraded(found),
     }
     before = {condition.type: condition for condition in found.snapshot.service.status.conditions}
-    return tuple(_condition(kind, finding, before.get(kind), found.snapshot.service.generation, now) for kind, finding in judged.items())
+    return tuple(condition_of(kind, finding, before.get(kind), found.snapshot.service.generation, now) for kind, finding in judged.items())
 
 
-def _condition(kind: ConditionType, finding: Finding, before: Condition | None, generation: int, now: datetime) -> Condition:
+def condition_of(kind: ConditionType, finding: Finding, before: Condition | None, generation: int, now: datetime) -> Condition:
+    """A condition of `finding`; its transition time is kept where the status is that of `before`."""
     status, reason, message = finding
     since = before.last_transition_time if before is not None and before.status is status else timestamp(now)
     return Condition(
@@ -76,6 +78,8 @@ def _ready(found: Findings) -> Finding:
 def _metrics(found: Findings) -> Finding:
     if isinstance(found.demand, NoDemand):
         return FALSE, found.demand.reason, found.demand.message
+    if found.decision is not None and found.decision.reason == Reason.STALE_SERIES:
+        return FALSE, Reason.STALE_SERIES, found.decision.message
     if found.demand.missing:
         return FALSE, Reason.PARTIAL_SERIES, f"no fresh numbers of {', '.join(found.demand.missing)}: only a move to batch is possible"
     return TRUE, Reason.METRICS_FRESH, "every serving replica and the gateway report fresh numbers"
@@ -123,7 +127,8 @@ def _degraded(found: Findings) -> Finding:
         return TRUE, Reason.NAME_CONFLICT, f"{conflict.kind} {conflict.name} exists and is not ours: it is left alone, and ours is not made"
     if isinstance(found.demand, NoDemand) and found.demand.hang:
         return TRUE, found.demand.reason, found.demand.message
-    return _broken_pod(found.snapshot) or _failed_template(found) or (FALSE, Reason.HEALTHY, "nothing is wrong")
+    troubles = _broken_pod(found.snapshot) or _refused_pod(found.snapshot) or _failed_template(found)
+    return troubles or (FALSE, Reason.HEALTHY, "nothing is wrong")
 
 
 def _broken_pod(snapshot: Snapshot) -> Finding | None:
@@ -132,6 +137,14 @@ def _broken_pod(snapshot: Snapshot) -> Finding | None:
             return TRUE, Reason.CRASH_LOOP, f"{pod.slot}: {trouble(pod)}"
         if pod.waiting_reason in IMAGE_REASONS:
             return TRUE, Reason.IMAGE_PULL_FAILED, f"{pod.slot}: {trouble(pod)}"
+    return None
+
+
+def _refused_pod(snapshot: Snapshot) -> Finding | None:
+    """A slot whose pod cannot even be made: a quota, an admission webhook."""
+    for slot in snapshot.slots:
+        if slot.refused and not live(pods_of(slot, snapshot.pods)):
+            return TRUE, Reason.RECONCILE_FAILED, f"{slot.name}: {slot.refused}"
     return None
 
 

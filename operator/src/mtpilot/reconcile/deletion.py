@@ -6,7 +6,7 @@ The gateway stays until the last engine is gone, since its open streams run thro
 from datetime import datetime
 
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import Condition, ConditionStatus, ConditionType, InferenceServiceStatus, SlotStatus
+from mtpilot.api.status import ConditionStatus, ConditionType, InferenceServiceStatus, SlotStatus
 from mtpilot.model.plan import Action, Event, Plan, ReleaseService
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import RolloutState, Slot
@@ -16,8 +16,8 @@ from mtpilot.rollout.context import Context
 from mtpilot.rollout.retire import begin_retirement, continue_retirement
 from mtpilot.rollout.step import state_of
 
+from .conditions import Finding, condition_of
 from .fleet import rollout_context
-from .history import timestamp
 from .status import slot_status, worth_a_write
 
 
@@ -34,8 +34,8 @@ class _NoTemplates:
         raise LookupError(f"no template {digest} during deletion")
 
 
-def plan_deletion(snapshot: Snapshot, now: datetime) -> Plan:
-    """The next step of a deletion; ReleaseService once no engine is left."""
+def plan_deletion(snapshot: Snapshot, now: datetime, failure: str | None = None) -> Plan:
+    """The next step of a deletion; ReleaseService once no engine is left. For `failure` see `compose.plan`."""
     service = snapshot.service
     context: Context = rollout_context(service.spec, snapshot, _NoTemplates(), now)
     actions: list[Action] = []
@@ -49,34 +49,35 @@ def plan_deletion(snapshot: Snapshot, now: datetime) -> Plan:
         events.extend(step.events)
         lines.append(slot_status(slot.name, step, slot.mode, pods, snapshot))
     left = [pod for pod in snapshot.pods if not pod.finished]
-    if not snapshot.slots and not left:
+    if not snapshot.slots and not left and failure is None:
         return Plan(actions=(ReleaseService(),), status=service.status, write_status=False)
     waiting = f"{len(snapshot.slots)} slots drain" if snapshot.slots else f"{len(left)} engine pods end"
-    status = _status(snapshot, tuple(lines), waiting, now)
+    status = _status(snapshot, tuple(lines), waiting, failure, now)
     return Plan(
-        actions=tuple(actions),
+        actions=tuple(actions) if failure is None else (),
         status=status,
         write_status=worth_a_write(service.status, status, now),
-        events=tuple(events),
+        events=tuple(events) if failure is None else (),
         requeue_seconds=1.0,
     )
 
 
-def _status(snapshot: Snapshot, lines: tuple[SlotStatus, ...], waiting: str, now: datetime) -> InferenceServiceStatus:
+def _status(snapshot: Snapshot, lines: tuple[SlotStatus, ...], waiting: str, failure: str | None, now: datetime) -> InferenceServiceStatus:
     service = snapshot.service
     before = {condition.type: condition for condition in service.status.conditions}
-    ready = before.get(ConditionType.READY)
-    since = ready.last_transition_time if ready and ready.status is ConditionStatus.FALSE else timestamp(now)
-    deleting = Condition(
-        type=ConditionType.READY,
-        status=ConditionStatus.FALSE,
-        reason=Reason.DELETING,
-        message=f"is being deleted: {waiting}",
-        observed_generation=service.generation,
-        last_transition_time=since,
-    )
-    others = tuple(condition for condition in service.status.conditions if condition.type is not ConditionType.READY)
+    findings: dict[ConditionType, Finding] = {
+        ConditionType.READY: (ConditionStatus.FALSE, Reason.DELETING, f"is being deleted: {waiting}"),
+        ConditionType.DEGRADED: (ConditionStatus.TRUE, Reason.RECONCILE_FAILED, failure)
+        if failure is not None
+        else (ConditionStatus.FALSE, Reason.DELETING, "is being deleted"),
+    }
+    said = {kind: condition_of(kind, finding, before.get(kind), service.generation, now) for kind, finding in findings.items()}
     summary = service.status.summary.model_copy(update={"ready": f"0/{service.spec.replicas}", "reason": Reason.DELETING})
     return service.status.model_copy(
-        update={"slots": lines, "conditions": (deleting, *others), "summary": summary, "observed_generation": service.generation}
+        update={
+            "slots": lines,
+            "conditions": tuple((before | said).values()),
+            "summary": summary,
+            "observed_generation": service.generation,
+        }
     )

@@ -34,6 +34,7 @@ class FleetSteps:
     actions: list[Action] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     created: list[tuple[int, Mode, RolloutState]] = field(default_factory=list)
+    creations: list[Action] = field(default_factory=list)
 
     def pods(self, slot: Slot) -> tuple[Pod, ...]:
         return pods_of(slot, self.snapshot.pods)
@@ -46,6 +47,7 @@ class FleetSteps:
 
 def rollout_context(spec: InferenceServiceSpec, snapshot: Snapshot, templates: Templates, now: datetime) -> Context:
     ready = parse_duration(spec.rollout.ready_timeout)
+    standing = [slot for slot in active(snapshot.slots) if not surging(slot)]
     back_off = max(ready, parse_duration(spec.policy.min_dwell), timedelta(seconds=10))
     return Context(
         now=now,
@@ -55,6 +57,7 @@ def rollout_context(spec: InferenceServiceSpec, snapshot: Snapshot, templates: T
         ready_timeout=ready,
         back_off=back_off,
         failures=failures_of((state_of(slot) for slot in snapshot.slots), back_off),
+        surplus=len(standing) > spec.replicas,
     )
 
 
@@ -87,6 +90,7 @@ def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: 
     for slot in sorted(snapshot.slots, key=lambda slot: is_ready(slot, snapshot.pods)):  # what does not serve can move at no cost
         if slot.name not in tick.steps:
             moving = _settle_or_roll(tick, slot, context, fleet, moving)
+    tick.actions.extend(tick.creations)  # last: a quota that refuses a new slot must not stop what the others do
     return tick
 
 
@@ -96,11 +100,12 @@ def _go_on(tick: FleetSteps, slot: Slot, context: Context) -> None:
 
 
 def _give_up_surge(snapshot: Snapshot, slot: Slot, step: Step, context: Context) -> Step:
-    """Remember the failed template on a peer, then delete the surge slot."""
+    """Remember the failed template on a peer, then delete the surge slot; a failure that is remembered already counts once."""
     failed = step.state.target_digest
     actions: list[Action] = []
+    since = step.state.replace_started_at or context.now
     peer = next((peer for peer in active(snapshot.slots) if peer.name != slot.name), None)
-    if peer is not None:
+    if peer is not None and not any(_failed_since(other, failed, since) for other in snapshot.slots):
         state = replace(state_of(peer), failed_digest=failed, failed_at=context.now, failures=count_failure(failed, context))
         actions.append(SetRolloutState(slot=peer.name, uid=peer.uid, state=state))
     actions.append(
@@ -112,23 +117,34 @@ def _give_up_surge(snapshot: Snapshot, slot: Slot, step: Step, context: Context)
     return replace(step, state=ended, phase=SlotPhase.RETIRING, actions=tuple(actions), events=(event,), failed_surge=False)
 
 
+def _failed_since(slot: Slot, digest: str | None, since: datetime) -> bool:
+    state = state_of(slot)
+    return state.failed_digest == digest and state.failed_at is not None and state.failed_at >= since
+
+
 def _match_replicas(tick: FleetSteps, context: Context, decision: Decision, moving: str | None) -> str | None:
     """Create, keep or retire slots until their number is spec.replicas; the name of the slot that moves after that.
 
-    What is missing is made at once; what is too many waits until a move under way has ended.
+    What is missing is made at once; what is too many waits until a move under way has ended, or is stuck past its deadline.
     """
     snapshot = tick.snapshot
     standing = [slot for slot in active(snapshot.slots) if not surging(slot)]
     missing = snapshot.service.spec.replicas - len(standing)
     if missing > 0:
         _grow(tick, context, decision, missing)
-    if missing >= 0 or moving is not None:
+    if missing >= 0 or (moving is not None and not _is_stuck(tick, moving)):
         return moving
     digests = {mode: context.templates.digest(mode) for mode in Mode}
     chosen = slots_to_retire(snapshot.slots, snapshot.pods, snapshot.engines, -missing, digests)
     for slot in chosen:
         tick.take(slot, begin_retirement(slot, tick.pods(slot), state_of(slot), context))
     return chosen[0].name if chosen else None
+
+
+def _is_stuck(tick: FleetSteps, name: str) -> bool:
+    """NB: maybe for ever, as with a GPU that is gone. No peer may flip or roll then, but scaling down is the way out."""
+    step = tick.steps.get(name)
+    return step is not None and step.phase is SlotPhase.BROKEN and not step.moving
 
 
 def _grow(tick: FleetSteps, context: Context, decision: Decision, missing: int) -> None:
@@ -158,7 +174,7 @@ def _foreign_indexes(snapshot: Snapshot) -> tuple[int | None, ...]:
 def _create(tick: FleetSteps, context: Context, index: int, state: RolloutState) -> str:
     name = slot_name(tick.snapshot.service.name, index)
     manifest = context.templates.manifest(index, state.desired_mode, state)
-    tick.actions.append(ApplyObject(manifest=manifest, why=f"{name} is missing"))
+    tick.creations.append(ApplyObject(manifest=manifest, why=f"{name} is missing"))
     tick.created.append((index, state.desired_mode, state))
     message = f"{name} {'surges' if state.surge else 'is created'} in {state.desired_mode}"
     tick.events.append(Event(type=EventType.NORMAL, reason=Reason.SLOT_CREATED, message=message, action="Create"))

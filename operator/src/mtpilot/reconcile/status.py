@@ -4,6 +4,7 @@ Numbers that move by themselves (demand, smoothed values, messages with numbers)
 matters, and otherwise at most every REFRESH_SECONDS while they really differ. An idle or steady service writes nothing.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,6 +37,7 @@ from .history import timestamp
 
 REFRESH_SECONDS = 60.0
 NOTABLE = 0.2  # share by which a number must differ from the written one
+_NUMBER = re.compile(r"\d+")
 _QUIET_REASONS = (Reason.STEADY, Reason.STABILIZING, Reason.CAPACITY_UNKNOWN)
 
 
@@ -54,6 +56,7 @@ class Parts:
     median_flip_seconds: float | None
     image: str | None
     served_name: str | None
+    problem: str | None = None  # reason for which nothing can be done
 
 
 def two_digits(value: float) -> str:
@@ -110,7 +113,7 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
             recommended=str(recommended) if recommended else "",
             ready=f"{serving}/{service.spec.replicas}",
             load=_load(demand),
-            reason=decision.reason if decision else "",
+            reason=parts.problem or (decision.reason if decision else ""),
         ),
         conditions=parts.conditions,
     )
@@ -164,6 +167,8 @@ def matters(status: InferenceServiceStatus) -> dict[str, Any]:
     kept["summary"] = {key: value for key, value in kept["summary"].items() if key not in ("load", "reason")}
     reason = status.decision.reason if status.decision else None
     kept["reason"] = Reason.STEADY if reason in _QUIET_REASONS else reason
+    for line in kept.get("slots", ()):
+        line["message"] = _NUMBER.sub("", line.get("message", ""))  # a drain counts down: no write for each request
     kept["recentMoves"] = list(status.policy.recent_moves)
     return kept
 
@@ -183,6 +188,8 @@ def _numbers(status: InferenceServiceStatus) -> tuple[float, ...]:
 def moved_on(old: InferenceServiceStatus, new: InferenceServiceStatus) -> bool:
     """Whether a number left the written one by more than NOTABLE, or the rule began to lean the other way."""
     if (old.demand is None) != (new.demand is None) or old.policy.pressure != new.policy.pressure:
+        return True
+    if [slot.message for slot in old.slots] != [slot.message for slot in new.slots]:
         return True
     return any(abs(a - b) > max(NOTABLE * max(a, b), 2.0) for a, b in zip(_numbers(old), _numbers(new), strict=True))
 

@@ -6,7 +6,7 @@ from mtpilot.api.inference_service import Mode
 from mtpilot.model.slots import EngineLoad, Pod, Slot
 
 from .pods import in_flight, live
-from .step import state_of
+from .step import is_moving, state_of
 
 
 def pods_of(slot: Slot, pods: Iterable[Pod]) -> tuple[Pod, ...]:
@@ -31,7 +31,7 @@ def surging(slot: Slot) -> bool:
 
 def slot_to_flip(slots: Sequence[Slot], pods: Sequence[Pod], loads: Mapping[str, EngineLoad], to: Mode) -> Slot | None:
     """The slot of the other mode whose flip disturbs least: broken first, then fewest in flight, then the highest index."""
-    candidates = [slot for slot in active(slots) if state_of(slot).desired_mode is not to and not surging(slot)]
+    candidates = [slot for slot in active(slots) if state_of(slot).desired_mode is not to and not is_moving(state_of(slot))]
 
     def disturbance(slot: Slot) -> tuple[bool, int, int]:
         mine = pods_of(slot, pods)

@@ -48,7 +48,7 @@ class Context:
     """Settings and observations that are the same for all slots of a service.
 
     loads: pod uid → load. failures: template digest → failure, of all slots, so that a bad template is not tried in one
-    slot after another.
+    slot after another. surplus: more slots serve than spec.replicas, as in a surge before the old slot retires.
     """
 
     now: datetime
@@ -59,6 +59,7 @@ class Context:
     back_off: timedelta
     settle: timedelta = SETTLE
     failures: Mapping[str, Failure] = field(default_factory=dict)
+    surplus: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from mtpilot.model.plan import ApplyObject, Event, EventType, SetRolloutState
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState, Slot
 
-from .context import Context, Step, count_failure, failures_of
+from .context import Context, Step, blocked_until, count_failure, failures_of
 from .pods import leaving, trouble, with_digest
 
 
@@ -43,31 +43,40 @@ def continue_replacement(slot: Slot, pods: Sequence[Pod], state: RolloutState, c
     pod = with_digest(pods, target)
     if pod is not None and pod.ready:
         return _complete(slot, pod, state, context)
-    deadline = _deadline(pod, pods, state, context)
-    if context.now >= deadline and not leaving(pods):
-        if state.surge and state.served_digest is None:
-            return Step(
-                phase=SlotPhase.BROKEN, state=state, since=state.replace_started_at, message=_why(pod), moving=True, failed_surge=True
-            )
-        if state.served_digest is not None and state.served_digest != target:
-            return _begin_rollback(slot, pod, state, context)
+    deadline = _deadline(slot, pod, pods, state, context)
+    overdue = _is_overdue(deadline, pods, context)
+    why = why_not_ready(slot, pod)
+    if overdue and state.surge and state.served_digest is None:
+        return Step(phase=SlotPhase.BROKEN, state=state, since=state.replace_started_at, message=why, moving=True, failed_surge=True)
+    if overdue and state.served_digest is not None and state.served_digest != target:
+        return _begin_rollback(slot, pod, state, context)
     old = leaving(pods)
-    message = f"{old[0].name} finishes its requests" if old else _why(pod)
-    phase = SlotPhase.BROKEN if context.now >= deadline and not old else SlotPhase.REPLACING
-    return Step(phase=phase, state=state, since=state.replace_started_at, deadline=deadline, message=message, moving=True)
+    message = f"{old[0].name} finishes its requests" if old else why
+    phase = SlotPhase.BROKEN if overdue else SlotPhase.REPLACING
+    return Step(phase=phase, state=state, since=state.replace_started_at, deadline=deadline, message=message, moving=not overdue)
 
 
-def _deadline(pod: Pod | None, pods: Sequence[Pod], state: RolloutState, context: Context) -> datetime:
+def _deadline(slot: Slot, pod: Pod | None, pods: Sequence[Pod], state: RolloutState, context: Context) -> datetime | None:
+    """When the new pod must be ready; None while it cannot be made yet, since the old one still finishes its requests."""
     started = state.replace_started_at or context.now
     if pod is not None:
         started = max(started, pod.created_at)
     elif leaving(pods):
-        started = context.now
+        return None
+    elif slot.refused is None:
+        started += context.drain_timeout  # NB: the old pod may have left only just now, after its whole grace
     return started + context.ready_timeout
 
 
-def _why(pod: Pod | None) -> str:
-    return "no pod yet" if pod is None else trouble(pod) or "the engine is loading"
+def _is_overdue(deadline: datetime | None, pods: Sequence[Pod], context: Context) -> bool:
+    return deadline is not None and context.now >= deadline and not leaving(pods)
+
+
+def why_not_ready(slot: Slot, pod: Pod | None) -> str:
+    """What keeps a slot from serving, in the API server's, the scheduler's or the kubelet's words."""
+    if pod is None:
+        return slot.refused or "no pod yet"
+    return trouble(pod) or "the engine is loading"
 
 
 def _complete(slot: Slot, pod: Pod, state: RolloutState, context: Context) -> Step:
@@ -112,7 +121,7 @@ def _begin_rollback(slot: Slot, pod: Pod | None, state: RolloutState, context: C
     step = _apply_served(slot, state, context)
     ends = failures_of((state,), context.back_off)[state.failed_digest or ""].ends
     message = (
-        f"{slot.name} was not ready in {slot.mode} within {context.ready_timeout.total_seconds():.0f}s ({_why(pod)}); "
+        f"{slot.name} was not ready in {slot.mode} within {context.ready_timeout.total_seconds():.0f}s ({why_not_ready(slot, pod)}); "
         f"back to {state.desired_mode}, next try after {ends:%H:%M:%SZ}"
     )
     return replace(step, message=message)
@@ -140,7 +149,10 @@ def _apply_served(slot: Slot, state: RolloutState, context: Context) -> Step:
 
 
 def continue_rollback(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
-    """Wait until what served before serves again; a new spec ends the wait."""
+    """Wait until what served before serves again; a new spec ends the wait.
+
+    Where that is not ready in time either the slot is broken: it takes the wanted template once that may be tried again.
+    """
     wanted = context.templates.digest(state.desired_mode)
     if wanted not in (state.failed_digest, state.served_digest):
         return begin_replacement(slot, state, context)
@@ -156,7 +168,10 @@ def continue_rollback(slot: Slot, pods: Sequence[Pod], state: RolloutState, cont
             since=pod.ready_since or context.now,
             message="back in the mode that last served",
         )
-    deadline = _deadline(pod, pods, state, context)
-    broken = context.now >= deadline and not leaving(pods)
+    deadline = _deadline(slot, pod, pods, state, context)
+    broken = _is_overdue(deadline, pods, context)
+    if broken and wanted != state.served_digest and blocked_until(wanted, context) is None:
+        return begin_replacement(slot, state, context)
     phase = SlotPhase.BROKEN if broken else SlotPhase.ROLLING_BACK
-    return Step(phase=phase, state=state, since=state.replace_started_at, deadline=deadline, message=_why(pod), moving=not broken)
+    why = why_not_ready(slot, pod)
+    return Step(phase=phase, state=state, since=state.replace_started_at, deadline=deadline, message=why, moving=not broken)

@@ -16,8 +16,8 @@ from mtpilot.model.snapshot import Manifest
 
 from .context import Context, Step, blocked_until
 from .drain import DrainState, observe_drain, resume_serving, stop_serving
-from .pods import IMAGE_REASONS, trouble, with_digest, worth_draining
-from .replace import begin_replacement, continue_replacement, continue_rollback
+from .pods import IMAGE_REASONS, with_digest, worth_draining
+from .replace import begin_replacement, continue_replacement, continue_rollback, why_not_ready
 from .retire import continue_retirement
 
 
@@ -124,6 +124,8 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
         state = replace(state, served_digest=slot.digest, served_mode=slot.mode, completed_at=ended)
     if state.failed_digest is not None and state.failed_digest not in context.failures:
         state = replace(state, failed_digest=None, failures=0)  # a peer has served with it; `failed_at` tells how the last flip ended
+    if not context.surplus:
+        state = replace(state, surge=False)  # the slot it was added for has retired
     if state != before:
         actions.append(SetRolloutState(slot=slot.name, uid=slot.uid, state=state))
     manifest = context.templates.manifest(slot.index, state.desired_mode, state)
@@ -138,7 +140,7 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
         )
     elif slot.object_digest is not None and slot.object_digest != object_digest(manifest):
         actions.append(ApplyObject(manifest=manifest, why=f"{slot.name}: Deployment settings changed, pod template unchanged"))
-    step = _waiting(slot, pods, state, None)
+    step = _waiting(slot, pods, state)
     return replace(step, actions=(*actions, *resume_serving(pods)), events=tuple(events))
 
 
@@ -148,14 +150,17 @@ def object_digest(manifest: Manifest) -> str | None:
     return str(value) if value is not None else None
 
 
-def _waiting(slot: Slot, pods: Sequence[Pod], state: RolloutState, message: str | None) -> Step:
+def resting(slot: Slot, pods: Sequence[Pod]) -> Step:
+    """A slot that is only looked at."""
+    return _waiting(slot, pods, state_of(slot))
+
+
+def _waiting(slot: Slot, pods: Sequence[Pod], state: RolloutState, message: str | None = None) -> Step:
     """A slot that does not move: what its pod says."""
     pod = with_digest(pods, slot.digest)
     if pod is not None and pod.ready:
         return Step(phase=SlotPhase.SERVING, state=state, since=pod.ready_since or pod.created_at, message=message)
-    why = trouble(pod) if pod is not None else "no pod yet"
     broken = pod is not None and (pod.crash_looping or pod.waiting_reason in IMAGE_REASONS)
     phase = SlotPhase.BROKEN if broken else SlotPhase.PENDING
-    return Step(
-        phase=phase, state=state, since=pod.created_at if pod else slot.created_at, message=message or why or "the engine is loading"
-    )
+    why = message or why_not_ready(slot, pod)
+    return Step(phase=phase, state=state, since=pod.created_at if pod else slot.created_at, message=why)

@@ -8,7 +8,7 @@ from mtpilot.adapters.kube.slots import slot_from_deployment
 from mtpilot.api.inference_service import Mode
 from mtpilot.model.slots import RolloutState, Slot
 
-from .live import deployment, engine_fields, managed, replica_set
+from .live import condition, deployment, engine_fields, managed, replica_set
 
 
 def read(*replica_sets: dict[str, Any], **changes: Any) -> Slot:
@@ -38,6 +38,18 @@ def test_the_gateway_of_a_service_named_like_a_slot_is_no_slot() -> None:
 
 def test_a_template_that_the_controller_has_not_seen() -> None:
     assert not read(metadata={"generation": 5}).observed
+
+
+def test_why_no_pod_can_be_made_without_the_name_that_each_try_has_anew() -> None:
+    def failure(status: str, **more: str) -> Slot:
+        return read(status={"conditions": [condition("ReplicaFailure", status, "2026-12-01T12:00:00Z", **more)]})
+
+    words = 'pods "chat-r0-6d5b8c7f9-{}" is forbidden: exceeded quota: gpus, limited: requests.nvidia.com/gpu=4'
+    told = {failure("True", message=words.format(suffix)).refused for suffix in ("x2x4z", "9k8jq")}
+    assert told == {"pods is forbidden: exceeded quota: gpus, limited: requests.nvidia.com/gpu=4"}
+    assert failure("True", reason="FailedCreate").refused == "FailedCreate"
+    assert failure("False", message=words).refused is None
+    assert read().refused is None
 
 
 def test_unreadable_state_reads_as_none() -> None:

@@ -1,5 +1,6 @@
 """A replica slot as the core sees it, from its Deployment and that Deployment's ReplicaSets."""
 
+import re
 from collections.abc import Sequence
 
 import structlog
@@ -17,10 +18,21 @@ from mtpilot.model.names import (
 from mtpilot.model.slots import RolloutState, Slot, TemplateRevision, decode_state
 from mtpilot.model.snapshot import Manifest
 
-from .fields import WATCHED_SLOT_FIELDS, annotations_of, created_at, is_deleting, is_owned, labels_of, metadata_of, owned_by_others
+from .fields import (
+    WATCHED_SLOT_FIELDS,
+    annotations_of,
+    condition,
+    created_at,
+    is_deleting,
+    is_owned,
+    labels_of,
+    metadata_of,
+    owned_by_others,
+)
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
+_POD_NAME = re.compile(r'pods "[^"]*"')
 _log = structlog.get_logger(__name__)
 
 
@@ -51,6 +63,7 @@ def slot_from_deployment(deployment: Manifest, replica_sets: Sequence[Manifest],
         drifted=bool(takers) or mode is None or not digest,
         object_digest=annotations_of(deployment).get(ANNOTATION_DIGEST),
         created_at=created_at(deployment),
+        refused=_refused(deployment),
         state=state,
         revisions=_revisions(replica_sets, metadata["uid"]),
     )
@@ -65,6 +78,14 @@ def _state(deployment: Manifest) -> RolloutState | None:
     except ValueError as error:
         _log.warning("rollout state ignored", deployment=metadata_of(deployment)["name"], error=str(error))
         return None
+
+
+def _refused(deployment: Manifest) -> str | None:
+    """NB: each try is for a pod of another random name; without it the words stay the same."""
+    found = condition(deployment, "ReplicaFailure")
+    if found.get("status") != "True":
+        return None
+    return _POD_NAME.sub("pods", found.get("message") or found.get("reason") or "its pod cannot be made")
 
 
 def _mode(text: str | None) -> Mode | None:

@@ -1,0 +1,108 @@
+"""What status tells of troubles, and that it does not tell it again and again."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from mtpilot.api.status import ConditionStatus, ConditionType, SlotPhase
+from mtpilot.model.metrics import GatewayMetrics, MetricsView
+from mtpilot.model.reasons import Reason
+from mtpilot.reconcile import plan
+from tests.unit.reconcile.lives import condition, settled
+from tests.world import START, World, spec
+
+
+def test_a_pod_that_the_api_server_refuses_is_told_in_its_words():
+    world = settled()
+    gone = next(pod.uid for pod in world.pods.values() if pod.slot == "chat-r3")
+    del world.pods[gone]
+    seen = world.snapshot()
+    words = "pods is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=4"
+    slots = tuple(replace(slot, refused=words) if slot.name == "chat-r3" else slot for slot in seen.slots)
+    made = plan(replace(seen, slots=slots), world.now)
+    line = next(line for line in made.status.slots if line.name == "chat-r3")
+    assert (line.phase, line.message) == (SlotPhase.PENDING, words)
+    degraded = next(item for item in made.status.conditions if item.type is ConditionType.DEGRADED)
+    assert (degraded.reason, degraded.message) == (Reason.RECONCILE_FAILED, f"chat-r3: {words}")
+
+
+@pytest.mark.parametrize("hindered", ["class", "arguments"])
+def test_slots_are_still_looked_at_while_nothing_can_be_done(hindered: str):
+    world = settled()
+    if hindered == "class":
+        world.hardware = None
+    else:
+        modes = world.spec.modes
+        batch = modes.batch.model_copy(update={"extra_args": ("--cuda-graph-max-bs", "8")})
+        world.spec = world.spec.model_copy(update={"modes": modes.model_copy(update={"batch": batch})})
+    for pod in list(world.pods.values()):
+        world.pods[pod.uid] = replace(pod, ready=False, crash_looping=True)
+        world.engines[pod.uid].ready_at = None
+    world.tick()
+    assert {line.phase for line in world.status.slots} == {SlotPhase.BROKEN}
+    assert condition(world, ConditionType.READY).status is ConditionStatus.FALSE
+    degraded = condition(world, ConditionType.DEGRADED)
+    assert degraded.status is ConditionStatus.TRUE
+    assert world.status.summary.reason == degraded.reason
+
+
+def drifting_metrics(world: World, fault: str) -> Callable[[], MetricsView | None]:
+    """Metrics whose fault has another number at every look."""
+    good = world._metrics
+    stood_still = good()
+
+    def metrics() -> MetricsView | None:
+        view = good()
+        assert view is not None
+        if fault == "frozen":
+            return stood_still
+        passed = (world.now - START).total_seconds()
+        if fault == "gateway":
+            return replace(view, gateway=replace(view.gateway or GatewayMetrics(), age_seconds=10 + passed))
+        if fault == "hang":
+            return replace(view, pods={uid: replace(item, running=0.0, queued=passed) for uid, item in view.pods.items()})
+        return replace(view, pods={uid: replace(item, age_seconds=10 + passed) for uid, item in view.pods.items()})
+
+    return metrics
+
+
+@pytest.mark.parametrize("fault", ["gateway", "hang", "stale", "frozen"])
+def test_a_fault_that_lasts_is_written_once(monkeypatch: pytest.MonkeyPatch, fault: str):
+    world = settled()
+    world.demand = 2000.0
+    world.run(60)
+    world.reachable = fault != "hang"
+    monkeypatch.setattr(world, "_metrics", drifting_metrics(world, fault))
+    world.demand = 8000.0 if fault == "frozen" else 2000.0
+    world.run(10)
+    before = world.writes
+    world.run(300, period=2)
+    assert world.status.decision is not None
+    assert world.status.decision.reason in (Reason.STALE_SERIES, Reason.ENGINE_HANGS)
+    assert condition(world, ConditionType.METRICS_AVAILABLE).reason == world.status.decision.reason
+    assert world.writes == before
+
+
+def test_a_long_drain_and_a_long_end_are_not_written_every_second():
+    world = settled(World(request_seconds=90.0))
+    world.demand = 6000.0
+    world.run(60)
+    world.spec = spec(policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}}, rollout={"drainTimeout": "30s"})
+    world.run(5)
+    world.engines[next(uid for uid, pod in world.pods.items() if not pod.serving)].running = 600
+    world.run(1)
+    before = world.writes
+    for _ in range(20):
+        world.step()
+        world.tick()
+    assert world.status.slots[3].phase is SlotPhase.DRAINING
+    assert world.writes == before
+    world.run(10)
+    before, ending = world.writes, 0
+    for _ in range(60):
+        world.step()
+        world.tick()
+        ending += "finishes its requests" in (world.status.slots[3].message or "")
+    assert ending >= 10
+    assert world.writes - before <= 8
