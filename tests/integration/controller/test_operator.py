@@ -179,7 +179,7 @@ async def test_a_changed_slot_is_put_back(scene: Scene, operator: Operator) -> N
         return now is not None and now["spec"]["template"] == before["spec"]["template"]
 
     await eventually(put_back, seconds=30)
-    assert await scene.events("DriftCorrected")
+    await eventually(lambda: scene.events("DriftCorrected"), seconds=10)
     await scene.until_ready(replicas=1)
     start = audit.size(scene.cluster.audit_log_path)
     await asyncio.sleep(4)
