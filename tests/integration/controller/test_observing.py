@@ -46,17 +46,8 @@ async def read(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     return found
 
 
-async def test_numbers_under_load_are_those_of_the_load(scene: Scene, operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    await scene.apply(inference_service())
-    await scene.until_ready()
-    clients = 12
-    async with background_load(await gateway_urls(scene), clients=clients, model="qwen", output_tokens=200) as load:
-        await load.wait_completed(2 * clients, timeout_seconds=60)
-        await asyncio.sleep(10)  # longer than the window of rates
-        before, started = load.counters["completed"], asyncio.get_running_loop().time()
-        await asyncio.sleep(8)
-        per_second = (load.counters["completed"] - before) / (asyncio.get_running_loop().time() - started)
-        found = await read(scene, monkeypatch)
+def agree(found: Snapshot, *, clients: int, per_second: float) -> None:
+    """Assert that what was seen is the load: `clients` in flight, `per_second` answers of 200 tokens."""
     view = found.metrics
     assert view is not None
     assert view.error is None, view.error_message
@@ -73,6 +64,26 @@ async def test_numbers_under_load_are_those_of_the_load(scene: Scene, operator: 
     assert view.gateway.arrivals_per_second == pytest.approx(per_second, rel=0.3)
     assert sum(engine.in_flight for engine in found.engines.values()) == pytest.approx(clients, abs=3)
     assert {engine.effective_max_running_requests for engine in found.engines.values()} == {SLOTS}
+
+
+async def test_numbers_under_load_are_those_of_the_load(scene: Scene, operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    await scene.apply(inference_service())
+    await scene.until_ready()
+    clients, looks = 12, 4  # a look that meets a moment when the machine stood still is taken again
+    async with background_load(await gateway_urls(scene), clients=clients, model="qwen", output_tokens=200) as load:
+        await load.wait_completed(2 * clients, timeout_seconds=60)
+        await asyncio.sleep(10)  # longer than the window of rates
+        for left in reversed(range(looks)):
+            before, started = load.counters["completed"], asyncio.get_running_loop().time()
+            await asyncio.sleep(8)
+            per_second = (load.counters["completed"] - before) / (asyncio.get_running_loop().time() - started)
+            try:
+                agree(await read(scene, monkeypatch), clients=clients, per_second=per_second)
+            except AssertionError:
+                if left == 0:
+                    raise
+            else:
+                break
     assert load.result is not None
 
 
