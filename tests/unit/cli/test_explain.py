@@ -114,3 +114,11 @@ def test_a_deadline_that_has_passed() -> None:
 def test_a_time_of_another_day_has_its_date() -> None:
     found = explain(**{**STATUS, "decision": {"reason": "Steady", "message": "3 mtp / 1 batch stays", "at": "2026-11-30T12:00:00Z"}})
     assert found["why"] == ["Steady: 3 mtp / 1 batch stays. Since 2026-11-30 12:00:00Z (24 h 10 min ago)."]
+
+
+def test_a_service_that_is_being_deleted() -> None:
+    obj = inference_service() | {"status": STATUS}
+    obj["metadata"] = obj["metadata"] | {"deletionTimestamp": AT}
+    found = explanation(service_from_object(obj), NOW)
+    assert found["why"] == ["It is being deleted. Since 12:00:00Z (10 min 0 s ago)."]
+    assert "would change it" not in found

@@ -106,3 +106,21 @@ def test_a_long_drain_and_a_long_end_are_not_written_every_second():
         ending += "finishes its requests" in (world.status.slots[3].message or "")
     assert ending >= 10
     assert world.writes - before <= 8
+
+
+@pytest.mark.parametrize(
+    ("words", "nodes", "reason"),
+    [
+        ("0/5 nodes are available: 4 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).", 2, Reason.INSUFFICIENT_GPUS),
+        ('0/5 nodes are available: persistentvolumeclaim "models" not found.', 2, Reason.UNSCHEDULABLE),
+        ("0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector.", 0, Reason.NO_MATCHING_NODES),
+    ],
+)
+def test_a_pod_without_a_node_is_not_always_short_of_gpus(words: str, nodes: int, reason: Reason):
+    world = settled()
+    seen = world.snapshot()
+    assert seen.hardware is not None
+    pods = tuple(replace(pod, ready=False, unschedulable=words) if pod.slot == "chat-r3" else pod for pod in seen.pods)
+    made = plan(replace(seen, pods=pods, hardware=replace(seen.hardware, nodes=nodes)), world.now)
+    capacity = next(item for item in made.status.conditions if item.type is ConditionType.CAPACITY_AVAILABLE)
+    assert (capacity.status, capacity.reason) == (ConditionStatus.FALSE, reason)

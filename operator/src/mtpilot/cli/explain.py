@@ -39,8 +39,8 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
         return {"now": ["The operator has not looked at this service yet. Is it running, and does it serve this namespace?"]}
     sections = {
         "now": _now(service),
-        "why": _why(status, now),
-        "would change it": [status.decision.would_change] if status.decision and status.decision.would_change else [],
+        "why": _why(service, now),
+        "would change it": _change(service),
         "waits for": _waits(status, now),
         "troubles": [_condition(found, now) for found in status.conditions if _is_trouble(found)],
         "recently": [
@@ -75,8 +75,18 @@ def _pinned(service: "Service") -> str:
     return f" Pinned to {pinned.mtp} mtp / {pinned.batch} batch." if pinned is not None else ""
 
 
-def _why(status: "InferenceServiceStatus", now: datetime) -> list[str]:
-    decision = status.decision
+def _change(service: "Service") -> list[str]:
+    decision = service.status.decision
+    if service.deleting_since is not None:
+        return []
+    return [decision.would_change] if decision is not None and decision.would_change else []
+
+
+def _why(service: "Service", now: datetime) -> list[str]:
+    """The decision; while the service is deleted none is made, and the last one would mislead."""
+    decision = service.status.decision
+    if service.deleting_since is not None:
+        return [f"It is being deleted. Since {_when(service.deleting_since.isoformat(), now)}."]
     if decision is None:
         return []
     since = f" Since {_when(decision.at, now)}." if decision.at else ""

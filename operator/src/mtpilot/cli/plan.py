@@ -92,7 +92,7 @@ def _show(snapshot: "Snapshot", made: "Plan") -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     document = plan_document(snapshot, made)
     decision = document["decision"] or {}
     console.print(f"[bold]{document['service']}[/bold]  {decision.get('reason', 'no decision')}: {escape(decision.get('message', ''))}")

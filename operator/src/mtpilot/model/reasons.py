@@ -53,6 +53,7 @@ class Reason(StrEnum):
     ROLLED_BACK = "RolledBack"
     CAPACITY_FREE = "CapacitySufficient"
     INSUFFICIENT_GPUS = "InsufficientGPUs"
+    UNSCHEDULABLE = "Unschedulable"
     NO_MATCHING_NODES = "NoMatchingNodes"
     HARDWARE_CLASS_MISSING = "HardwareClassMissing"
     HEALTHY = "Healthy"

@@ -111,11 +111,12 @@ def _capacity(found: Findings) -> Finding:
     snapshot = found.snapshot
     if snapshot.hardware is None:
         return UNKNOWN, Reason.HARDWARE_CLASS_MISSING, f"HardwareClass {snapshot.service.spec.hardware_class} does not exist"
-    for pod in live(snapshot.pods):
-        if pod.unschedulable:
-            return FALSE, Reason.INSUFFICIENT_GPUS, f"{pod.slot}: {pod.unschedulable}"
     if snapshot.hardware.nodes == 0:
         return FALSE, Reason.NO_MATCHING_NODES, f"no ready node matches HardwareClass {snapshot.hardware.name}"
+    for pod in live(snapshot.pods):
+        if pod.unschedulable:
+            short = snapshot.hardware.spec.gpu.resource in pod.unschedulable
+            return FALSE, Reason.INSUFFICIENT_GPUS if short else Reason.UNSCHEDULABLE, f"{pod.slot}: {pod.unschedulable}"
     return TRUE, Reason.CAPACITY_FREE, "every replica has its GPUs"
 
 
