@@ -62,7 +62,8 @@ def _show(described: dict[str, Any], *, as_json: bool) -> None:
     for key, value in described.items():
         table.add_row(key.replace("_", " "), str(value))
     Console(soft_wrap=True).print(table)
-    Console(soft_wrap=True).print(f"[bold]export KUBECONFIG={described['kubeconfig']}[/]")
+    for variable, key in (("KUBECONFIG", "kubeconfig"), ("MTPILOT_PROMETHEUS_URL", "prometheus_url")):
+        Console(soft_wrap=True).print(f"[bold]export {variable}={described[key]}[/]", highlight=False)
 
 
 @app.command()
