@@ -38,11 +38,16 @@ def observe_drain(pods: Sequence[Pod], started_at: datetime, context: Context) -
     requests = in_flight(busy, context.loads)
     if requests == 0 and context.now >= started_at + context.settle and not any(pod.serving for pod in busy):
         return DrainView(state=DrainState.DONE, deadline=deadline, message="no request in flight")
-    left = "an unknown number of requests (the engine does not answer)" if requests is None else f"{requests} requests in flight"
-    state = DrainState.TIMED_OUT if context.now >= deadline else DrainState.WAITING
-    return DrainView(
-        state=state, deadline=deadline, message=f"waits for {left}" if state is DrainState.WAITING else f"timed out with {left}"
-    )
+    if context.now >= deadline:
+        return DrainView(state=DrainState.TIMED_OUT, deadline=deadline, message=f"timed out with {_left(requests)}")
+    message = f"waits for {_left(requests)}" if requests != 0 else "no request in flight; waits until every gateway knows that it drains"
+    return DrainView(state=DrainState.WAITING, deadline=deadline, message=message)
+
+
+def _left(requests: int | None) -> str:
+    if requests is None:
+        return "an unknown number of requests (the engine does not answer)"
+    return f"{requests} request{'' if requests == 1 else 's'} in flight"
 
 
 def stop_serving(pods: Sequence[Pod]) -> tuple[SetServing, ...]:
