@@ -35,7 +35,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 def is_ready(condition: dict[str, Any]) -> bool:
     """Whether a node condition says Ready."""
-    return condition["type"] == "Ready" and condition["status"] == "True"
+    return (condition["type"], condition["status"]) == ("Ready", "True")
 
 
 class NodeAgent:
