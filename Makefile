@@ -9,7 +9,7 @@ export UV_PYTHON_PREFERENCE ?= only-system
 export UV_PYTHON_DOWNLOADS ?= never
 
 SOURCES := operator/src images/sglang-sim/src e2e tests docs
-FAST_TESTS := tests/unit tests/property tests/golden tests/contract
+FAST_TESTS := tests/unit tests/property tests/golden
 
 ##@ Use
 
@@ -18,7 +18,7 @@ demo: env toolchain ## Flip a real InferenceService under load, with report in o
 	$(RUN) python -m e2e.demo $(DEMO_ARGS)
 
 .PHONY: test
-test: env toolchain test-fast test-integration ## All tests: fast ones first, then those on a real control plane
+test: env toolchain test-fast test-contract test-integration ## All tests: fast ones first, then those on a real control plane
 
 .PHONY: check
 check: env ## Format, lint, types, import layers, generated files up to date, links in docs
@@ -32,8 +32,12 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 ##@ Develop
 
 .PHONY: test-fast
-test-fast: env ## Unit, property, golden and contract tests
+test-fast: env ## Unit, property and golden tests
 	$(RUN) pytest -n 2 $(FAST_TESTS) $(PYTEST_ARGS)
+
+.PHONY: test-contract
+test-contract: env ## Simulator and rendered arguments against SGLang's recordings and flag list
+	$(RUN) pytest -n 2 tests/contract $(PYTEST_ARGS)
 
 .PHONY: test-integration
 test-integration: env toolchain ## Tests against the real API server, scheduler, Prometheus, HAProxy and the simulator

@@ -26,7 +26,7 @@ def writes(path: Path, *, since: int, namespace: str | None = None, account: str
             target = event.get("objectRef") or {}
             if event.get("stage") != "ResponseComplete" or event["verb"] not in _WRITES or target.get("resource") in _QUESTIONS:
                 continue
-            if event["user"]["username"] == account and namespace in (None, target.get("namespace")):
+            if event["user"].get("username") == account and namespace in (None, target.get("namespace")):
                 code = (event.get("responseStatus") or {}).get("code")
                 resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
                 found.append(f"{event['verb']} {resource} {target.get('name')} {code}")
@@ -44,7 +44,7 @@ def refusals(path: Path) -> list[str]:
         for line in log:
             event: dict[str, Any] = json.loads(line)
             target = event.get("objectRef") or {}
-            namespace, user = target.get("namespace"), event["user"]["username"]
+            namespace, user = target.get("namespace"), event.get("user", {}).get("username", "")  # NB: empty while the API server starts
             if event["verb"] in {"delete", "deletecollection"} and target.get("resource") in {"namespaces", "inferenceservices"}:
                 going.add(str(target.get("name") if target["resource"] == "namespaces" else namespace))
             of_ours = user == ACCOUNT or user.endswith("-gateway")

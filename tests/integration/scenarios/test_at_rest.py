@@ -40,7 +40,7 @@ def looks_at_services(scene: Scene, *, since: int) -> Counter[str]:
     for event in audit_events(scene.cluster.audit_log_path, since=since):
         target = event.get("objectRef") or {}
         is_look = event["verb"] == "get" and target.get("resource") == "inferenceservices"
-        if is_look and event["user"]["username"] == audit.ACCOUNT:
+        if is_look and event["user"].get("username") == audit.ACCOUNT:
             looks[target["name"]] += 1
     return looks
 
