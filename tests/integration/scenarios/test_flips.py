@@ -15,21 +15,6 @@ GPUS_PER_REPLICA = 4
 REPLICAS = 2
 
 
-async def test_pinned_flip_up_and_back_under_load_loses_nothing(scene: Scene, operator: Operator) -> None:
-    await scene.apply(inference_service())
-    await scene.until_ready()
-    async with under_load(scene) as busy:
-        await scene.patch("chat", {"policy": {"pinned": {"mtp": 1, "batch": 1}}})
-        await until_mix(scene, mtp=1, batch=1)
-        await busy.load.wait_completed(4)
-        await scene.patch("chat", {"policy": {"pinned": {"mtp": 2, "batch": 0}}})
-        status = await until_mix(scene, mtp=2, batch=0)
-    assert flips(status) == [("mtp", "batch", "Completed"), ("batch", "mtp", "Completed")]
-    assert busy.pods.gpus_peak == REPLICAS * GPUS_PER_REPLICA
-    assert busy.pods.serving_least == REPLICAS - 1
-    assert "turn failed" not in operator.lines()
-
-
 async def test_load_drives_the_mix_to_batch_and_back(scene: Scene, operators: Operators) -> None:
     policy = {
         "mode": "Auto",
