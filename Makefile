@@ -14,7 +14,7 @@ FAST_TESTS := tests/unit tests/property tests/golden
 ##@ Use
 
 .PHONY: demo
-demo: env toolchain ## Flip a real InferenceService under load, with report in out/demo (cold ≤ 15 min, warm ≤ 5)
+demo: env toolchain ## Flip a real InferenceService under load, with report in out/demo (about 4 min; 10 more the first time, to build the tools)
 	$(RUN) python -m e2e.demo $(DEMO_ARGS)
 
 .PHONY: test
