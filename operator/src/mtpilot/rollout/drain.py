@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from mtpilot.model.plan import SetServing
-from mtpilot.model.slots import Pod
+from mtpilot.api.status import SlotPhase
+from mtpilot.model.plan import Event, EventType, SetServing
+from mtpilot.model.reasons import Reason
+from mtpilot.model.slots import Pod, RolloutState
 
-from .context import Context
+from .context import Context, Step
 from .pods import in_flight, live, worth_draining
 
 
@@ -56,3 +58,23 @@ def stop_serving(pods: Sequence[Pod]) -> tuple[SetServing, ...]:
 
 def resume_serving(pods: Sequence[Pod]) -> tuple[SetServing, ...]:
     return tuple(SetServing(pod=pod.name, uid=pod.uid, serving=True) for pod in live(pods) if not pod.serving)
+
+
+def keep_draining(phase: SlotPhase, pods: Sequence[Pod], state: RolloutState, started_at: datetime, view: DrainView) -> Step:
+    """The step of a slot whose drain is not over; whatever it drains for."""
+    return Step(
+        phase=phase,
+        state=state,
+        actions=stop_serving(pods),
+        since=started_at,
+        deadline=view.deadline,
+        message=view.message,
+        moving=True,
+    )
+
+
+def end_of_drain(view: DrainView, *, done: Reason, message: str, action: str) -> Event:
+    """The event of a drain that is over: `done`, or that it timed out."""
+    timed_out = view.state is DrainState.TIMED_OUT
+    kind = EventType.WARNING if timed_out else EventType.NORMAL
+    return Event(type=kind, reason=Reason.DRAIN_TIMED_OUT if timed_out else done, message=message, action=action)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mtpilot.api.status import SlotPhase
-from mtpilot.model.plan import Action, DeleteObject, Event, EventType, SetRolloutState
+from mtpilot.model.plan import Action, DeleteObject, SetRolloutState
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState, Slot
 
 from .context import Context, Step
-from .drain import DrainState, observe_drain, resume_serving, stop_serving
+from .drain import DrainState, end_of_drain, keep_draining, observe_drain, resume_serving, stop_serving
 
 
 def begin_retirement(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
@@ -32,22 +32,8 @@ def continue_retirement(slot: Slot, pods: Sequence[Pod], state: RolloutState, co
         return Step(phase=SlotPhase.RETIRING, state=state, since=started_at, message="its Deployment is being deleted", moving=True)
     view = observe_drain(pods, started_at, context)
     if view.state is DrainState.WAITING:
-        return Step(
-            phase=SlotPhase.RETIRING,
-            state=state,
-            actions=stop_serving(pods),
-            since=started_at,
-            deadline=view.deadline,
-            message=view.message,
-            moving=True,
-        )
-    timed_out = view.state is DrainState.TIMED_OUT
-    event = Event(
-        type=EventType.WARNING if timed_out else EventType.NORMAL,
-        reason=Reason.DRAIN_TIMED_OUT if timed_out else Reason.SLOT_RETIRED,
-        message=f"{slot.name} retires: {view.message}",
-        action="Retire",
-    )
+        return keep_draining(SlotPhase.RETIRING, pods, state, started_at, view)
+    event = end_of_drain(view, done=Reason.SLOT_RETIRED, message=f"{slot.name} retires: {view.message}", action="Retire")
     delete = DeleteObject(api_version="apps/v1", kind="Deployment", name=slot.name, uid=slot.uid, why=f"{slot.name} retires")
     return Step(
         phase=SlotPhase.RETIRING, state=state, actions=(*stop_serving(pods), delete), events=(event,), since=started_at, moving=True

@@ -15,7 +15,7 @@ from mtpilot.model.slots import Pod, RolloutState, Slot
 from mtpilot.model.snapshot import Manifest
 
 from .context import Context, Step, blocked_until
-from .drain import DrainState, observe_drain, resume_serving, stop_serving
+from .drain import DrainState, end_of_drain, keep_draining, observe_drain, resume_serving, stop_serving
 from .pods import IMAGE_REASONS, with_digest, worth_draining
 from .replace import begin_replacement, continue_replacement, continue_rollback, why_not_ready
 from .retire import continue_retirement
@@ -93,23 +93,10 @@ def _continue_drain(slot: Slot, pods: Sequence[Pod], state: RolloutState, contex
         return Step(phase=SlotPhase.SERVING, state=state, actions=actions, since=context.now, message="the spec is back: drain cancelled")
     view = observe_drain(pods, started_at, context)
     if view.state is DrainState.WAITING:
-        return Step(
-            phase=SlotPhase.DRAINING,
-            state=state,
-            actions=stop_serving(pods),
-            since=started_at,
-            deadline=view.deadline,
-            message=view.message,
-            moving=True,
-        )
+        return keep_draining(SlotPhase.DRAINING, pods, state, started_at, view)
     step = begin_replacement(slot, replace(state, drain_started_at=None), context)
-    timed_out = view.state is DrainState.TIMED_OUT
-    event = Event(
-        type=EventType.WARNING if timed_out else EventType.NORMAL,
-        reason=Reason.DRAIN_TIMED_OUT if timed_out else Reason.DRAIN_COMPLETED,
-        message=f"{slot.name}: {view.message} after {(context.now - started_at).total_seconds():.0f}s",
-        action="Drain",
-    )
+    message = f"{slot.name}: {view.message} after {(context.now - started_at).total_seconds():.0f}s"
+    event = end_of_drain(view, done=Reason.DRAIN_COMPLETED, message=message, action="Drain")
     return replace(step, events=(event, *step.events))
 
 
