@@ -118,6 +118,7 @@ def demand(
         demand_tokens_per_second=tokens_per_second,
         in_flight=running * len(modes),
         queued=queued,
+        mean_output_tokens=500.0,
         saturated=queued > 0,
         scrape_interval_seconds=SCRAPE,
     )

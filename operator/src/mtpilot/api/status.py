@@ -48,6 +48,13 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
+class Loop(StrEnum):
+    """What a load does when answers take longer: arrivals go on, or clients wait for their answers."""
+
+    OPEN = "Open"
+    CLOSED = "Closed"
+
+
 class Condition(ApiModel):
     """A condition as everywhere in Kubernetes."""
 

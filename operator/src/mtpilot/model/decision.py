@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import Protocol
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
-from mtpilot.api.status import PolicyState
+from mtpilot.api.status import Loop, PolicyState
+
+from .calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class Demand:
 
     served_tokens_per_second is censored at the cap; demand_tokens_per_second is not (arrivals × mean output when saturated).
     in_flight: requests that run in the engines. queued: requests that wait, in the engines and at the gateway.
+    mean_output_tokens: of a request, as finished lately, or the spec's estimate.
     """
 
     at: datetime
@@ -59,6 +62,7 @@ class Demand:
     demand_tokens_per_second: float
     in_flight: float
     queued: float
+    mean_output_tokens: float
     saturated: bool
     accept_length: float | None = None
     missing: tuple[str, ...] = ()  # serving pods without usable series: demand is then a lower bound
@@ -91,11 +95,57 @@ class FleetState:
     gpus_per_replica: int
     median_flip_seconds: float | None = None
     mtp_digest: str | None = None  # template digest that mtp replicas shall have now; None: taken from those that serve
+    expected_flip_seconds: float = 300.0  # that a replica serves nothing: median of the last flips, else drain and start-up as expected
+    last_move_to: Mode | None = None  # direction of the move of last_move_at; None: unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixCost:
+    """What one mix costs over `Outlook.horizon_seconds`, the way there included.
+
+    request_minutes: as spec.workload.objective weighs them. feasible: meets the latency targets, or no mix does.
+    """
+
+    mix: Mix
+    request_minutes: float
+    feasible: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What the predictive rule sees ahead.
+
+    demand_tokens_per_second, in_system: smoothed. queued, in_system: requests.
+    loop_confidence: 0.5…1, that `loop` is the kind of load that is there.
+    staying: the present mix. moves: each other mix that is looked at, one step and all the way, by rising number of batch replicas.
+    price_of_return: request-minutes that the way back from the best move has cost lately; 0 where nothing moves.
+    best: the cheapest mix with the price in it. draws_better: share of the draws of uncertain curves in which it stays cheaper
+    than the present one; None: not asked, since nothing is due.
+    batch_above, mtp_below: smoothed demand in tok/s above which a step to batch, below which a step to mtp, would pay; None: no load
+    does, or it was not asked.
+    """
+
+    horizon_seconds: float
+    demand_tokens_per_second: float
+    queued: float
+    in_system: float
+    loop: Loop
+    loop_confidence: float
+    staying: MixCost
+    moves: tuple[MixCost, ...]
+    price_of_return: float
+    best: Mix
+    draws_better: float | None = None
+    batch_above_tokens_per_second: float | None = None
+    mtp_below_tokens_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Move one replica to `move_to`, or hold (None). `recommended` is the mix that the rule wants, guards aside."""
+    """Move one replica to `move_to`, or hold (None). `recommended` is the mix that the rule wants, guards aside.
+
+    outlook: None where nothing was predicted: no calibration, no demand, or no explanation was asked for.
+    """
 
     recommended: Mix
     move_to: Mode | None
@@ -103,11 +153,23 @@ class Decision:
     message: str
     would_change: str = ""
     state: PolicyState
+    outlook: Outlook | None = None
 
 
 class Rule(Protocol):
-    """demand, fleet, previous state, now → Decision. Pure and deterministic."""
+    """demand, fleet, previous state, now → Decision. Pure and deterministic.
+
+    calibration: measured curves; None: there are none. explain: make `would_change` and `outlook` as well.
+    """
 
     def __call__(
-        self, *, spec: InferenceServiceSpec, demand: Demand | NoDemand, fleet: FleetState, state: PolicyState, now: datetime
+        self,
+        *,
+        spec: InferenceServiceSpec,
+        demand: Demand | NoDemand,
+        fleet: FleetState,
+        state: PolicyState,
+        now: datetime,
+        calibration: Calibration | None = None,
+        explain: bool = True,
     ) -> Decision: ...

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, PolicyMode
 from mtpilot.api.status import PolicyState
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand
 from mtpilot.model.reasons import Reason
 
@@ -27,8 +28,22 @@ _NO_DEMAND_CHANGES = {
 }
 
 
-def decide(spec: InferenceServiceSpec, demand: Demand | NoDemand, fleet: FleetState, state: PolicyState, now: datetime) -> Decision:
-    """The decision for one service at `now` (UTC, aware). `Decision.state` goes back in at the next call."""
+def decide(  # noqa: PLR0917 - in the order of the interface; callers may name them
+    spec: InferenceServiceSpec,
+    demand: Demand | NoDemand,
+    fleet: FleetState,
+    state: PolicyState,
+    now: datetime,
+    calibration: Calibration | None = None,
+    *,
+    explain: bool = True,
+) -> Decision:
+    """The decision for one service at `now` (UTC, aware). `Decision.state` goes back in at the next call.
+
+    Args:
+        calibration: measured curves; None: demand is compared with two thresholds.
+        explain: make `would_change` and `outlook` as well; a replay of millions of ticks leaves them out.
+    """
     if fleet.replicas == 0:
         return _hold(Mix(mtp=0, batch=0), Reason.SCALED_TO_ZERO, "the service has no replicas", "spec.replicas above 0", _rested(state))
     if spec.policy.mode is PolicyMode.PINNED:

@@ -173,7 +173,8 @@ def _demand(
     queued = sum(sample.queued for sample in samples) + (number(gateway.queued) or 0.0)
     saturated = queued > 0 or all(is_full(spec, sample) for sample in samples)
     arrivals = number(gateway.arrivals_per_second)
-    wanted = arrivals * _mean_output(view, good, spec) if saturated and arrivals is not None else 0.0
+    mean_output = _mean_output(view, good, spec)
+    wanted = arrivals * mean_output if saturated and arrivals is not None else 0.0
     return Demand(
         at=now,
         replicas=samples,
@@ -181,6 +182,7 @@ def _demand(
         demand_tokens_per_second=max(served, wanted),
         in_flight=sum(sample.running for sample in samples) + sum(number(m.running) or 0.0 for m in leaving),
         queued=queued,
+        mean_output_tokens=mean_output,
         saturated=saturated,
         accept_length=_accept_length(samples),
         missing=tuple(item.pod.name for item in series if item.expected and item.quality is not Quality.GOOD),
