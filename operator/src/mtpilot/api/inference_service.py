@@ -187,7 +187,7 @@ class PolicySpec(ApiModel):
 
     mode: PolicyMode = Field(default=PolicyMode.AUTO, description="Auto moves the mix, RecommendOnly only says what it would do")
     pinned: MixSpec | None = Field(default=None, description="With mode Pinned: the mix; mtp + batch = replicas")
-    thresholds: Thresholds = Field(default=Thresholds(), description="Used until a ThroughputProfile is there")
+    thresholds: Thresholds = Field(default=Thresholds(), description="Used while no ThroughputProfile is there")
     stabilization: Stabilization = Field(default=Stabilization(), description="How long a signal must last before the mix moves")
     min_dwell: Duration = Field(default="10m", description="Least time between two moves of the mix; 0s to 24h")
     max_flips_per_hour: int = Field(default=4, ge=0, le=120, description="Budget of replica flips; 0 never flips")
@@ -209,6 +209,12 @@ class GatewaySpec(ApiModel):
 
     replicas: int = Field(default=2, ge=1, le=8, description="Gateway pods")
     queue_timeout: Duration = Field(default="2m", description="Longest wait of a request for a slot; 1s to 1h")
+
+
+class ProfileReference(ApiModel):
+    """The ThroughputProfile to decide by, in the service's namespace."""
+
+    name: str = Field(min_length=1, max_length=253, description="Name of the ThroughputProfile")
 
 
 class EnvVar(ApiModel):
@@ -250,6 +256,9 @@ class InferenceServiceSpec(ApiModel):
     )
     workload: WorkloadSpec = Field(default=WorkloadSpec(), description="The usual request")
     modes: ModesSpec = Field(description="The two kinds of replica")
+    profile: ProfileReference | None = Field(
+        default=None, description="The ThroughputProfile to decide by; default: the one that fits model, hardware class and context best"
+    )
     policy: PolicySpec = Field(default=PolicySpec(), description="Who decides the mix, and within which limits")
     rollout: RolloutSpec = Field(default=RolloutSpec(), description="How a replica is replaced")
     gateway: GatewaySpec = Field(default=GatewaySpec(), description="The proxy in front of the replicas")

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from .inference_service import MixSpec, Mode
+from .throughput_profile import Bound, Verdict
 from .types import ApiModel, Decimal, Timestamp
 
 Text = Annotated[str, Field(max_length=1024)]
@@ -103,6 +104,34 @@ class PolicyState(ApiModel):
     recent_moves: tuple[Timestamp, ...] = Field(default=(), max_length=120, description="Starts of the flips of the last hour")
 
 
+class MixCostStatus(ApiModel):
+    """What one mix would cost, the way there included."""
+
+    mix: MixSpec = Field(description="Replicas by mode")
+    request_minutes: Decimal = Field(description="Requests in the system, summed over time, as workload.objective weighs them")
+    feasible: bool = Field(default=True, description="Meets workload.targets, or no mix does")
+
+
+class OutlookStatus(ApiModel):
+    """What the rule sees ahead: the next hour by each mix within reach, when the last numbers were written."""
+
+    horizon: str = Field(max_length=32, description="How far it looks ahead")
+    staying: MixCostStatus = Field(description="The present mix")
+    moves: tuple[MixCostStatus, ...] = Field(
+        default=(),
+        max_length=8,
+        description="Each other mix that was looked at, by rising number of batch replicas",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    price_of_return: Decimal = Field(description="Request-minutes that the way back from the best move has cost lately")
+    best: MixSpec = Field(description="The cheapest mix, the price of return included")
+    draws_better: Decimal | None = Field(
+        default=None, description="Share of the draws of uncertain curves in which the best mix stays cheaper than the present one"
+    )
+    batch_above_tokens_per_second: Decimal | None = Field(default=None, description="Demand above which a step to batch would pay")
+    mtp_below_tokens_per_second: Decimal | None = Field(default=None, description="Demand below which a step to mtp would pay")
+
+
 class DecisionStatus(ApiModel):
     """The present answer: a move that was started, or a hold and its reason."""
 
@@ -110,6 +139,25 @@ class DecisionStatus(ApiModel):
     message: Text = Field(default="", description="Why, with the numbers")
     at: Timestamp | None = Field(default=None, description="When the answer last changed")
     would_change: Text | None = Field(default=None, description="What load or event would change the answer")
+    outlook: OutlookStatus | None = Field(default=None, description="What staying and each move would cost")
+
+
+class LoopStatus(ApiModel):
+    """Which kind of load there is."""
+
+    kind: Loop = Field(description="Open: arrivals go on whatever happens; Closed: clients wait for their answers")
+    confidence: Decimal = Field(description="From 0.5 (unknown) to 1")
+
+
+class ProfileInUseStatus(ApiModel):
+    """The ThroughputProfile that decisions are made by, or what is missing for one."""
+
+    name: str | None = Field(default=None, max_length=253, description="Name of the ThroughputProfile; absent: none is used")
+    context_bucket: int | None = Field(default=None, ge=1, le=16_777_216, description="Mean context of the curves in use, in tokens")
+    crossover: Decimal | None = Field(default=None, description="Requests at one replica above which batch is better; absent: none")
+    bound: Bound | None = Field(default=None, description="What makes batch the better mode above the crossover")
+    verdict: Verdict | None = Field(default=None, description="What the curves say about flipping")
+    message: Text = Field(default="", description="Why this one, or what is missing")
 
 
 class HistoryEntry(ApiModel):
@@ -129,6 +177,9 @@ class FlipStatus(ApiModel):
     """What a flip costs here."""
 
     median_duration: str | None = Field(default=None, max_length=32, description="From decision to Ready")
+    price_of_return: Decimal | None = Field(
+        default=None, description="Request-minutes that the way back from the best move has cost lately; absent: nothing was predicted"
+    )
 
 
 class SummaryStatus(ApiModel):
@@ -166,6 +217,8 @@ class InferenceServiceStatus(ApiModel):
     demand: DemandStatus | None = Field(default=None, description="The load when the last decision was made")
     policy: PolicyState = Field(default=PolicyState(), description="What the rule carries from tick to tick")
     decision: DecisionStatus | None = Field(default=None, description="The present answer and its reason")
+    loop: LoopStatus | None = Field(default=None, description="Which kind of load there is")
+    profile: ProfileInUseStatus | None = Field(default=None, description="The curves that decisions are made by")
     flip: FlipStatus = Field(default=FlipStatus(), description="What a flip costs here")
     history: tuple[HistoryEntry, ...] = Field(
         default=(), max_length=10, description="The last flips, newest last", json_schema_extra={"x-kubernetes-list-type": "atomic"}
