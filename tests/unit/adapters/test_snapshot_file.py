@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 import pytest
 
 from mtpilot.adapters.kube.gather import _pods, _slots_and_children, service_from_object
+from mtpilot.adapters.kube.profiles import profile_from_object
 from mtpilot.adapters.snapshot_file import dump_snapshot, parse_snapshot
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.status import PolicyState
 from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.slots import EngineLoad
-from mtpilot.model.snapshot import Conflict, HardwareView, Snapshot
+from mtpilot.model.snapshot import Conflict, HardwareView, Profile, Snapshot
 from mtpilot.reconcile import plan
 
 from .kube.live import deployment, inference_service, pod, replica_set
+from .kube.test_profiles import profile
 
 NOW = datetime(2026, 12, 1, 13, tzinfo=UTC)
 
@@ -33,6 +35,7 @@ def snapshot() -> Snapshot:
         pods=(found,),
         children=children,
         conflicts=(Conflict(kind="Service", name="chat"),),
+        profiles=(profile_from_object(profile()), Profile(name="odd", generation=1, spec=None, problem="spec.acceptance: odd")),
         engines={found.uid: EngineLoad(running=3, waiting=1, effective_max_running_requests=24)},
         metrics=MetricsView(
             window_seconds=30,

@@ -67,6 +67,17 @@ async def test_a_wake_makes_a_turn_and_no_wake_makes_none(cluster: FakeCluster, 
     assert turns(cluster) == before + 1
 
 
+async def test_a_change_in_a_namespace_wakes_its_services_and_no_others(cluster: FakeCluster, loops: Loops) -> None:
+    await settled(cluster, loops)
+    await asyncio.sleep(0.1)
+    before = turns(cluster)
+    loops.wake_namespace("team-b")
+    await asyncio.sleep(0.05)
+    assert turns(cluster) == before
+    loops.wake_namespace(KEY[0])
+    await until_turns(cluster, before + 1)
+
+
 async def test_the_period_makes_turns_without_events(cluster: FakeCluster, loops: Loops) -> None:
     loops.period_seconds = 0.02
     loops.ensure(KEY)

@@ -23,7 +23,7 @@ _Mark = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Attention:
-    """Which changes of an InferenceService are worth a turn: our own writes of status are not."""
+    """Which changes of an object of ours are worth a turn: our own writes of status are not."""
 
     _seen: dict[str, _Mark] = field(default_factory=dict)
 
@@ -63,6 +63,13 @@ def _register_watches(registry: kopf.OperatorRegistry, loops: Loops) -> None:
         service = labels.get(LABEL_SERVICE)
         if namespace and service:
             loops.wake((namespace, service))
+
+    profiles = Attention()
+
+    @kopf.on.event(GROUP, VERSION, "throughputprofiles", registry=registry)
+    async def profile_changed(event: kopf.RawEvent, namespace: str | None, **_: Any) -> None:
+        if namespace and profiles.is_news(event["type"], event["object"]):
+            loops.wake_namespace(namespace)
 
     kopf.on.event("apps", "v1", "deployments", registry=registry, labels={LABEL_SERVICE: kopf.PRESENT}, id="deployment")(owned_changed)
     kopf.on.event("", "v1", "pods", registry=registry, labels={LABEL_SERVICE: kopf.PRESENT}, id="pod")(owned_changed)

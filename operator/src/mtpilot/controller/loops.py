@@ -51,6 +51,12 @@ class Loops:
         if key in self._wakes:
             self._wakes[key].set()
 
+    def wake_namespace(self, namespace: str) -> None:
+        """Wake every loop of a namespace: something changed there that any of them may depend on."""
+        for key in self._wakes:
+            if key[0] == namespace:
+                self._wakes[key].set()
+
     def ensure_all(self, keys: Iterable[Key]) -> None:
         """Start what is missing and wake nothing: a safety net under the watches."""
         for key in keys:

@@ -10,6 +10,7 @@ from typing import Any
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.status import InferenceServiceStatus, PolicyState
+from mtpilot.api.throughput_profile import ThroughputProfileSpec
 
 from .metrics import MetricsView
 from .slots import EngineLoad, Pod, Slot
@@ -42,6 +43,16 @@ class HardwareView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A ThroughputProfile of the service's namespace; no spec where it could not be read, with the reason in `problem`."""
+
+    name: str
+    generation: int
+    spec: ThroughputProfileSpec | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
     """An owned object other than a slot. `digest` is our annotation; `ready`/`desired` only for workloads."""
 
@@ -71,6 +82,7 @@ class Snapshot:
     pods: tuple[Pod, ...] = ()
     children: tuple[Child, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    profiles: tuple[Profile, ...] = ()  # of the namespace, by name
     engines: dict[str, EngineLoad] = field(default_factory=dict)  # pod uid → load; absent: did not answer
     metrics: MetricsView | None = None
     taken_at: datetime | None = None  # of a saved snapshot only: `mtpilot plan` decides for that moment; plan() is given its time

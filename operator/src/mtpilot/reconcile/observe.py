@@ -3,8 +3,10 @@
 from datetime import datetime, timedelta
 from statistics import median
 
+from mtpilot.api.hardware_class import StartupSpec
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import InferenceServiceStatus, PolicyState
+from mtpilot.api.types import parse_duration
 from mtpilot.model.decision import Demand, FleetState, NoDemand
 from mtpilot.model.snapshot import Snapshot
 from mtpilot.policy.demand import observe
@@ -15,6 +17,7 @@ from mtpilot.rollout.step import state_of
 from .fleet import desired_mix, moving_slot
 
 HOUR = timedelta(hours=1)
+USUAL_SECONDS_PER_TOKEN = 0.03
 
 
 def policy_state(snapshot: Snapshot) -> PolicyState:
@@ -34,13 +37,14 @@ def recent_moves(snapshot: Snapshot, now: datetime) -> tuple[datetime, ...]:
     return tuple(sorted(at for at in {moment.replace(microsecond=0) for moment in kept | decided} if now - at < HOUR))
 
 
-def last_move(snapshot: Snapshot) -> datetime | None:
-    """When the mix last began or ended to move; dwell counts from there."""
-    times = [datetime.fromisoformat(entry.at) for entry in snapshot.service.status.history]
+def last_move(snapshot: Snapshot) -> tuple[datetime | None, Mode | None]:
+    """When the mix last began or ended to move (dwell counts from there), and the mode that the replica was to go to."""
+    moves = [(datetime.fromisoformat(entry.at), entry.to_mode) for entry in snapshot.service.status.history]
     for slot in snapshot.slots:
         state = state_of(slot)
-        times.extend(at for at in (state.decided_at, state.completed_at) if at is not None)
-    return max(times, default=None)
+        to = state.from_mode.other if state.from_mode is not None else None
+        moves.extend((at, to) for at in (state.decided_at, state.completed_at) if at is not None)
+    return max(moves, key=lambda move: move[0], default=(None, None))
 
 
 def flip_seconds(status: InferenceServiceStatus) -> float | None:
@@ -49,17 +53,32 @@ def flip_seconds(status: InferenceServiceStatus) -> float | None:
     return float(median(done)) if done else None
 
 
+def expected_flip_seconds(snapshot: Snapshot) -> float:
+    """How long a replica serves nothing during a flip: as lately seen, else what its class expects of a start, after a drain.
+
+    A drain lasts as long as the longest request in flight: one that has just begun, at a usual pace, and never past its deadline.
+    """
+    seen = flip_seconds(snapshot.service.status)
+    if seen is not None:
+        return seen
+    spec = snapshot.service.spec
+    startup = snapshot.hardware.spec.engine.startup if snapshot.hardware is not None else StartupSpec()
+    drain = min(spec.workload.output_tokens * USUAL_SECONDS_PER_TOKEN, parse_duration(spec.rollout.drain_timeout).total_seconds())
+    return drain + parse_duration(startup.expected).total_seconds()
+
+
 def fleet_state(snapshot: Snapshot, context: Context, now: datetime) -> FleetState:
     moves = recent_moves(snapshot, now)
     blocked = {mode: blocked_until(context.templates.digest(mode), context) for mode in Mode}
     failed = {mode: ends for mode, ends in blocked.items() if ends is not None}
     hardware = snapshot.hardware
+    moved_at, moved_to = last_move(snapshot)
     return FleetState(
         mix=desired_mix(snapshot.slots),
         replicas=snapshot.service.spec.replicas,
         ready=sum(is_ready(slot, snapshot.pods) for slot in active(snapshot.slots)),
         moving=moving_slot(snapshot.slots, snapshot.pods),
-        last_move_at=last_move(snapshot),
+        last_move_at=moved_at,
         moves_last_hour=len(moves),
         oldest_move_last_hour_at=moves[0] if moves else None,
         failed_modes=failed,
@@ -67,4 +86,6 @@ def fleet_state(snapshot: Snapshot, context: Context, now: datetime) -> FleetSta
         gpus_per_replica=hardware.spec.gpu.per_replica if hardware else 1,
         median_flip_seconds=flip_seconds(snapshot.service.status),
         mtp_digest=context.templates.digest(Mode.MTP),
+        expected_flip_seconds=expected_flip_seconds(snapshot),
+        last_move_to=moved_to,
     )

@@ -16,6 +16,7 @@ from .fields import metadata_of
 from .gather import NodeReader, gather_service, gather_snapshot, is_held
 from .hardware import status_of
 from .paths import HARDWARE_CLASS
+from .profiles import ProfileReader
 
 
 class KubeCluster:
@@ -24,6 +25,7 @@ class KubeCluster:
     def __init__(self, client: KubeClient) -> None:
         self.client = client
         self._nodes = NodeReader(client)
+        self._profiles = ProfileReader(client)
         self._executor = Executor(client)
         self._events = EventPoster(client)
         self._held: set[str] = set()  # uids that had our finalizer when last read
@@ -35,7 +37,7 @@ class KubeCluster:
         uid = metadata_of(obj)["uid"]
         (self._held.add if is_held(obj) else self._held.discard)(uid)
         refused = self._executor.refused.get(uid, set())
-        snapshot = await gather_snapshot(self.client, self._nodes, obj, tuple(refused))
+        snapshot = await gather_snapshot(self.client, self._nodes, self._profiles, obj, tuple(refused))
         still = {(conflict.kind, conflict.name) for conflict in snapshot.conflicts}
         refused.intersection_update({ref for ref in refused if (ref.kind, ref.name) in still})
         return snapshot

@@ -25,6 +25,7 @@ from .fields import is_deleting, is_owned, metadata_of, read_time
 from .hardware import NodeGpus, matching_nodes, view_of
 from .paths import HARDWARE_CLASS, INFERENCE_SERVICE, Ref
 from .pods import pod_from_object
+from .profiles import ProfileReader
 from .slots import slot_from_deployment
 
 _NODES_SECONDS = 5.0
@@ -96,7 +97,9 @@ async def gather_service(client: KubeClient, namespace: str, name: str) -> Manif
     return await client.get(Ref(api_version=INFERENCE_SERVICE[0], kind=INFERENCE_SERVICE[1], name=name, namespace=namespace))
 
 
-async def gather_snapshot(client: KubeClient, nodes: NodeReader, obj: Manifest, refused: Sequence[Ref] = ()) -> Snapshot:
+async def gather_snapshot(
+    client: KubeClient, nodes: NodeReader, profiles: ProfileReader, obj: Manifest, refused: Sequence[Ref] = ()
+) -> Snapshot:
     """Everything of one service. `refused`: objects that an earlier apply found to be somebody else's; looked at again.
 
     Raises:
@@ -115,8 +118,9 @@ async def gather_snapshot(client: KubeClient, nodes: NodeReader, obj: Manifest, 
         listed("v1", "Pod", selector(service.name)),
         *(listed(*kind) for kind in CHILD_KINDS),
     )
-    hardware, secret, still_refused, (deployments, replica_sets, pods, *others) = await asyncio.gather(
+    hardware, measured, secret, still_refused, (deployments, replica_sets, pods, *others) = await asyncio.gather(
         gather_hardware(client, nodes, service.spec.hardware_class),
+        profiles.of_namespace(service.namespace),
         _secret(client, service),
         _foreign(client, service, refused),
         asyncio.gather(*reads),
@@ -130,6 +134,7 @@ async def gather_snapshot(client: KubeClient, nodes: NodeReader, obj: Manifest, 
         pods=_pods(pods, replica_sets, slots),
         children=children,
         conflicts=tuple(dict.fromkeys([*conflicts, *still_refused])),
+        profiles=measured,
     )
 
 

@@ -12,11 +12,12 @@ from mtpilot.ports import ClusterError
 
 INFERENCE_SERVICE = (API_VERSION, "InferenceService")
 HARDWARE_CLASS = (API_VERSION, "HardwareClass")
+THROUGHPUT_PROFILE = (API_VERSION, "ThroughputProfile")
 
 _PLURALS: dict[tuple[str, str], str] = {
     INFERENCE_SERVICE: "inferenceservices",
     HARDWARE_CLASS: "hardwareclasses",
-    (API_VERSION, "ThroughputProfile"): "throughputprofiles",
+    THROUGHPUT_PROFILE: "throughputprofiles",
     ("v1", "ConfigMap"): "configmaps",
     ("v1", "Event"): "events",
     ("v1", "Node"): "nodes",

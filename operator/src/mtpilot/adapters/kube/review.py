@@ -33,6 +33,8 @@ RIGHTS: tuple[Right, ...] = (
     *_rights("mtpilot.dev", "inferenceservices", "get list watch patch"),
     *_rights("mtpilot.dev", "inferenceservices", "patch", subresource="status"),
     *_rights("mtpilot.dev", "inferenceservices", "update", subresource="finalizers"),
+    *_rights("mtpilot.dev", "throughputprofiles", "get list watch"),
+    *_rights("mtpilot.dev", "throughputprofiles", "patch", subresource="status"),
     *_rights("mtpilot.dev", "hardwareclasses", "get list", cluster=True),
     *_rights("mtpilot.dev", "hardwareclasses", "patch", subresource="status", cluster=True),
     *_rights("apps", "deployments", "get list watch create patch delete"),

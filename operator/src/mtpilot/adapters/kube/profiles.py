@@ -1,0 +1,49 @@
+"""ThroughputProfiles of a namespace as the core sees them.
+
+They change seldom and are read at every look, so they come from the API server's watch cache and each generation is parsed once.
+"""
+
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from mtpilot.api.throughput_profile import ThroughputProfileSpec
+from mtpilot.model.snapshot import Manifest, Profile
+
+from .client import KubeClient
+from .fields import metadata_of
+from .paths import THROUGHPUT_PROFILE
+
+_Mark = tuple[str, int]  # uid, generation
+
+
+def profile_from_object(obj: Manifest) -> Profile:
+    """The profile as read. One that does not fit the models (an older CRD is installed) stays visible with its problem."""
+    metadata = metadata_of(obj)
+    name, generation = metadata["name"], int(metadata.get("generation") or 0)
+    try:
+        return Profile(name=name, generation=generation, spec=ThroughputProfileSpec.model_validate(obj.get("spec") or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"spec.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return Profile(name=name, generation=generation, spec=None, problem=problem)
+
+
+@dataclass(slots=True)
+class ProfileReader:
+    """Profiles by namespace, shared by all its services."""
+
+    client: KubeClient
+    _parsed: dict[str, dict[_Mark, Profile]] = field(default_factory=dict)
+
+    async def of_namespace(self, namespace: str) -> tuple[Profile, ...]:
+        """All profiles of the namespace, by name. Raises ClusterError."""
+        objects = await self.client.list_all(*THROUGHPUT_PROFILE, namespace=namespace, cached=True)
+        known = self._parsed.get(namespace, {})
+        found: dict[_Mark, Profile] = {}
+        for obj in objects:
+            metadata = metadata_of(obj)
+            mark = (str(metadata["uid"]), int(metadata.get("generation") or 0))
+            found[mark] = known.get(mark) or profile_from_object(obj)
+        self._parsed[namespace] = found
+        return tuple(sorted(found.values(), key=lambda profile: profile.name))

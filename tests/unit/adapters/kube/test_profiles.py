@@ -1,0 +1,72 @@
+"""ThroughputProfiles as read: each generation parsed once, and what cannot be read stays visible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mtpilot.adapters.kube.profiles import ProfileReader, profile_from_object
+from mtpilot.api.types import API_VERSION
+from mtpilot.model.snapshot import Manifest
+
+
+def profile(name: str = "measured", *, generation: int = 1, **spec: Any) -> Manifest:
+    curves = [
+        {
+            "mode": "mtp",
+            "contextTokens": 1000,
+            "slots": 24,
+            "acceptLength": "2",
+            "points": [{"concurrency": 1, "outputTokensPerSecond": "121.5"}],
+        },
+        {"mode": "batch", "contextTokens": 1000, "slots": 68, "points": [{"concurrency": 1, "outputTokensPerSecond": "108"}]},
+    ]
+    base = {
+        "model": {"source": "hf://a/b"},
+        "hardwareClass": "rtx",
+        "acceptance": "Natural",
+        "curves": curves,
+        "provenance": {"source": "run"},
+    }
+    metadata = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "generation": generation}
+    return {"apiVersion": API_VERSION, "kind": "ThroughputProfile", "metadata": metadata, "spec": base | spec}
+
+
+class Listing:
+    """`list_all` of a client that has these objects."""
+
+    def __init__(self, *objects: Manifest) -> None:
+        self.objects = list(objects)
+        self.asked: list[tuple[Any, ...]] = []
+
+    async def list_all(self, *kind: str, namespace: str, cached: bool) -> list[Manifest]:
+        self.asked.append((*kind, namespace, cached))
+        return self.objects
+
+
+async def test_profiles_by_name_from_the_watch_cache() -> None:
+    listing = Listing(profile("b"), profile("a"))
+    found = await ProfileReader(listing).of_namespace("team-a")  # type: ignore[arg-type]
+    assert [item.name for item in found] == ["a", "b"]
+    assert listing.asked == [(API_VERSION, "ThroughputProfile", "team-a", True)]
+
+
+async def test_a_generation_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = Listing(profile())
+    reader = ProfileReader(listing)  # type: ignore[arg-type]
+    (first,) = await reader.of_namespace("team-a")
+    listing.objects = [profile(acceptance="Synthetic")]  # the same generation: its status changed, not its spec
+    assert (await reader.of_namespace("team-a"))[0] is first
+    listing.objects = [profile(generation=2, acceptance="Synthetic")]
+    (second,) = await reader.of_namespace("team-a")
+    assert second.spec is not None
+    assert (second.generation, second.spec.acceptance) == (2, "Synthetic")
+    listing.objects = []
+    assert await reader.of_namespace("team-a") == ()
+
+
+def test_a_profile_that_does_not_fit_the_models_says_what_is_wrong() -> None:
+    found = profile_from_object(profile(acceptance="Guessed"))
+    assert found.spec is None
+    assert (found.name, (found.problem or "").partition(":")[0]) == ("measured", "spec.acceptance")
