@@ -84,8 +84,28 @@ def test_flips_of_an_earlier_process_are_not_counted_again(metrics: OperatorMetr
     assert value(metrics, "mtpilot_flips_total", to="batch", outcome="RolledBack") == 1
 
 
+def predicted() -> InferenceServiceStatus:
+    cost = {"mix": {"mtp": 2}, "requestMinutes": "40"}
+    moves = [{"mix": {"mtp": 1, "batch": 1}, "requestMinutes": minutes} for minutes in ("30", "20.5")]
+    outlook = {"horizon": "1h", "staying": cost, "moves": moves, "priceOfReturn": "3", "best": {"mtp": 1, "batch": 1}}
+    decision = {"reason": "Steady", "at": AT, "outlook": outlook}
+    return InferenceServiceStatus.model_validate({"decision": decision, "loop": {"kind": "Open", "confidence": "0.9"}})
+
+
+def test_what_is_predicted_is_told_in_request_seconds_and_gone_when_nothing_is(metrics: OperatorMetrics) -> None:
+    observe(metrics, predicted())
+    assert value(metrics, "mtpilot_predicted_cost_request_seconds", choice="stay") == 2400
+    assert value(metrics, "mtpilot_predicted_cost_request_seconds", choice="move") == 1230
+    assert value(metrics, "mtpilot_price_of_return_request_seconds") == 180
+    assert value(metrics, "mtpilot_closed_loop_ratio") == pytest.approx(0.1)
+    observe(metrics, status())
+    assert value(metrics, "mtpilot_predicted_cost_request_seconds", choice="stay") is None
+    assert value(metrics, "mtpilot_closed_loop_ratio") is None
+
+
 def test_a_service_that_is_gone_leaves_no_series(metrics: OperatorMetrics) -> None:
     observe(metrics, status(history=(entry("Completed"),)))
+    observe(metrics, predicted())
     metrics.turn_seconds.labels(*KEY).observe(0.1)
     metrics.turn_errors.labels(*KEY, "gather").inc()
     metrics.actions.labels(*KEY, "ApplyObject").inc()

@@ -12,7 +12,7 @@ from importlib import metadata
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import InferenceServiceStatus, SlotPhase
+from mtpilot.api.status import InferenceServiceStatus, Loop, SlotPhase
 from mtpilot.model.plan import Plan
 
 _OF_SERVICE = ("namespace", "service")
@@ -36,6 +36,9 @@ class OperatorMetrics:
     holding_since: Gauge = field(init=False)
     actions: Counter = field(init=False)
     status_writes: Counter = field(init=False)
+    predicted_cost: Gauge = field(init=False)
+    price_of_return: Gauge = field(init=False)
+    closed_loop: Gauge = field(init=False)
     _decided: dict[tuple[str, str], tuple[str, str | None]] = field(default_factory=dict)
     _ended: dict[tuple[str, str], set[tuple[str, str, str]]] = field(default_factory=dict)
 
@@ -70,12 +73,35 @@ class OperatorMetrics:
         )
         self.actions = Counter("mtpilot_actions", "Writes to the cluster, by kind of action.", (*_OF_SERVICE, "action"), registry=registry)
         self.status_writes = Counter("mtpilot_status_writes", "Writes of status.", _OF_SERVICE, registry=registry)
+        self._add_outlook(registry)
+
+    def _add_outlook(self, registry: CollectorRegistry) -> None:
+        """What the predictive rule sees; no series where nothing is predicted."""
+        self.predicted_cost = Gauge(
+            "mtpilot_predicted_cost_request_seconds",
+            "Requests in the system, summed over the time ahead: choice stay is the present mix, move the cheapest other one.",
+            (*_OF_SERVICE, "choice"),
+            registry=registry,
+        )
+        self.price_of_return = Gauge(
+            "mtpilot_price_of_return_request_seconds",
+            "What the way back from the best move has cost lately.",
+            _OF_SERVICE,
+            registry=registry,
+        )
+        self.closed_loop = Gauge(
+            "mtpilot_closed_loop_ratio",
+            "How sure it is that clients wait for their answers: 0 open, 1 closed.",
+            _OF_SERVICE,
+            registry=registry,
+        )
 
     def observe_plan(self, namespace: str, service: str, plan: Plan, before: InferenceServiceStatus, now: float) -> None:
         """Set everything that a plan says about a service. `before` is the status that the plan was made from."""
         key = (namespace, service)
         self._observe_decision(key, plan.status, now)
         self._observe_slots(key, plan.status)
+        self._observe_outlook(key, plan.status)
         self._observe_history(key, plan.status, before)
 
     def _observe_decision(self, key: tuple[str, str], status: InferenceServiceStatus, now: float) -> None:
@@ -98,6 +124,21 @@ class OperatorMetrics:
             self.desired.labels(*key, Mode.MTP.value).set(status.recommended.mtp)
             self.desired.labels(*key, Mode.BATCH.value).set(status.recommended.batch)
 
+    def _observe_outlook(self, key: tuple[str, str], status: InferenceServiceStatus) -> None:
+        outlook = status.decision.outlook if status.decision is not None else None
+        if outlook is None or status.loop is None:
+            labels = dict(zip(_OF_SERVICE, key, strict=True))
+            for metric in (self.predicted_cost, self.price_of_return, self.closed_loop):
+                metric.remove_by_labels(labels)
+            return
+        moves = [float(move.request_minutes) for move in outlook.moves]
+        self.predicted_cost.labels(*key, "stay").set(60 * float(outlook.staying.request_minutes))
+        if moves:
+            self.predicted_cost.labels(*key, "move").set(60 * min(moves))
+        self.price_of_return.labels(*key).set(60 * float(outlook.price_of_return))
+        confidence = float(status.loop.confidence)
+        self.closed_loop.labels(*key).set(confidence if status.loop.kind is Loop.CLOSED else 1 - confidence)
+
     def _observe_history(self, key: tuple[str, str], status: InferenceServiceStatus, before: InferenceServiceStatus) -> None:
         """Count each flip's end once: what the status read from the cluster shows already was counted before, maybe by another process."""
         seen = self._ended.setdefault(key, {(entry.slot, entry.at, entry.outcome) for entry in before.history})
@@ -119,6 +160,7 @@ class OperatorMetrics:
         for metric in (
             self.turn_seconds, self.turn_errors, self.last_success, self.decisions, self.flips, self.flip_seconds,
             self.slots, self.desired, self.holding_since, self.actions, self.status_writes,
+            self.predicted_cost, self.price_of_return, self.closed_loop,
         ):  # fmt: skip
             metric.remove_by_labels(dict(labels))
 
