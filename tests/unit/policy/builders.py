@@ -64,7 +64,6 @@ def slot(index: int, mode: Mode = Mode.MTP) -> Slot:
         mode=mode,
         digest=DIGESTS[mode],
         replicas=1,
-        observed=True,
         created_at=ago(7200),
     )
 

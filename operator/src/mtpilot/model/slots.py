@@ -66,8 +66,7 @@ class TemplateRevision:
 class Slot:
     """The Deployment of one replica.
 
-    `digest` and `mode` are those of the pod template that the Deployment carries now; `observed` tells whether the
-    Deployment controller has seen that template (observedGeneration == generation). `refused`: why no pod can be made
+    `digest` and `mode` are those of the pod template that the Deployment carries now; `refused`: why no pod can be made
     (a quota, an admission webhook), in the API server's words.
     """
 
@@ -77,7 +76,6 @@ class Slot:
     mode: Mode
     digest: str
     replicas: int
-    observed: bool
     deleting: bool = False
     drifted: bool = False  # somebody else changed fields that we own
     object_digest: str | None = None  # our digest annotation of the whole Deployment

@@ -22,7 +22,6 @@ def test_a_slot() -> None:
     assert (found.name, found.index, found.mode, found.digest) == ("chat-r0", 0, Mode.MTP, "0123456789ab")
     assert found.state == RolloutState(desired_mode=Mode.BATCH)
     assert found.object_digest == "feedfacecafe"
-    assert found.observed
     assert not found.drifted
 
 
@@ -34,10 +33,6 @@ def test_other_deployments_are_no_slots(name: str) -> None:
 def test_the_gateway_of_a_service_named_like_a_slot_is_no_slot() -> None:
     gateway = deployment("chat-r0", metadata={"labels": {"mtpilot.dev/component": "gateway"}})
     assert slot_from_deployment(gateway, (), service="chat") is None
-
-
-def test_a_template_that_the_controller_has_not_seen() -> None:
-    assert not read(metadata={"generation": 5}).observed
 
 
 def test_why_no_pod_can_be_made_without_the_name_that_each_try_has_anew() -> None:

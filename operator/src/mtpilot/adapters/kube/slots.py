@@ -50,7 +50,6 @@ def slot_from_deployment(deployment: Manifest, replica_sets: Sequence[Manifest],
     mode = _mode(template_labels.get(LABEL_MODE))
     digest = template_labels.get(LABEL_TEMPLATE_DIGEST, "")
     takers = owned_by_others(deployment, WATCHED_SLOT_FIELDS)
-    observed = (deployment.get("status") or {}).get("observedGeneration", 0) >= metadata.get("generation", 0)
     return Slot(
         name=metadata["name"],
         index=index,
@@ -58,7 +57,6 @@ def slot_from_deployment(deployment: Manifest, replica_sets: Sequence[Manifest],
         mode=mode or (state.desired_mode if state else Mode.MTP),
         digest=digest,
         replicas=int(spec.get("replicas", 1)),
-        observed=observed,
         deleting=is_deleting(deployment),
         drifted=bool(takers) or mode is None or not digest,
         object_digest=annotations_of(deployment).get(ANNOTATION_DIGEST),
