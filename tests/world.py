@@ -173,7 +173,7 @@ class World:
         loads = {
             uid: EngineLoad(running=engine.running, waiting=0, effective_max_running_requests=SLOTS[self.pods[uid].mode])
             for uid, engine in self.engines.items()
-            if uid in self.pods and self.pods[uid].ready
+            if uid in self.pods and (self.pods[uid].ready or self.pods[uid].terminating)
         }
         return Snapshot(
             service=service,
@@ -196,7 +196,6 @@ class World:
             mode=Mode(deployment.labels[LABEL_MODE]),
             digest=deployment.labels[LABEL_TEMPLATE_DIGEST],
             replicas=1,
-            observed=True,
             object_digest=annotations.get(ANNOTATION_DIGEST),
             created_at=deployment.created_at,
             state=decode_state(text) if text else None,

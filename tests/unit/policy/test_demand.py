@@ -155,7 +155,7 @@ def test_after_three_scrapes_it_is_expected():
 def test_only_fresh_pods_without_series():
     pods = [pod(i, ready_since=ago(5)) for i in range(4)]
     found = unseen(view([]), pods=pods)
-    assert found.reason == Reason.NO_SERIES
+    assert found.reason == Reason.NO_SERIES_YET
     assert "became ready" in found.message
 
 

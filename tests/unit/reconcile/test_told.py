@@ -7,10 +7,14 @@ import pytest
 
 from mtpilot.api.status import ConditionStatus, ConditionType, SlotPhase
 from mtpilot.model.metrics import GatewayMetrics, MetricsView
+from mtpilot.model.plan import EventType
 from mtpilot.model.reasons import Reason
+from mtpilot.model.slots import EngineLoad
 from mtpilot.reconcile import plan
 from tests.unit.reconcile.lives import condition, settled
 from tests.world import START, World, spec
+
+PINNED = spec(policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
 
 
 def test_a_pod_that_the_api_server_refuses_is_told_in_its_words():
@@ -106,6 +110,57 @@ def test_a_long_drain_and_a_long_end_are_not_written_every_second():
         ending += "finishes its requests" in (world.status.slots[3].message or "")
     assert ending >= 10
     assert world.writes - before <= 8
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (EngineLoad(running=2, waiting=1), "finishes its requests"),
+        (EngineLoad(running=0, waiting=0), "has ended; no request in flight"),
+        (None, "has ended (its engine does not answer)"),
+    ],
+)
+def test_a_replaced_pod_finishes_requests_only_where_it_has_some(load: EngineLoad | None, words: str):
+    world = settled()
+    world.spec = PINNED
+    while world.status.slots[3].phase is not SlotPhase.REPLACING:
+        world.run(1)
+        assert (world.now - START).total_seconds() < 120
+    seen = world.snapshot()
+    (old,) = (pod for pod in seen.pods if pod.slot == "chat-r3")
+    pods = tuple(replace(pod, ready=False, terminating=True) if pod is old else pod for pod in seen.pods)
+    made = plan(replace(seen, pods=pods, engines={} if load is None else {old.uid: load}), world.now)
+    assert (made.status.slots[3].message or "").endswith(words)
+
+
+def holds(world: World) -> list[tuple[EventType, str]]:
+    return [(event.type, event.message.split(":")[0]) for event in world.events if event.reason == Reason.HOLDING]
+
+
+def test_a_mix_that_is_pinned_and_reached_is_no_news():
+    world = settled()
+    world.spec = PINNED
+    world.run(120)
+    assert world.modes() == (3, 1)
+    assert holds(world) == []
+
+
+def test_replicas_that_are_too_young_for_series_are_no_news_but_series_that_never_come_are(monkeypatch: pytest.MonkeyPatch):
+    world = World()
+    good = world._metrics
+
+    def empty() -> MetricsView:
+        view = good()
+        assert view is not None
+        return replace(view, pods={})
+
+    monkeypatch.setattr(world, "_metrics", empty)
+    world.run(world.load_seconds + 5)
+    assert world.status.decision is not None
+    assert world.status.decision.reason == Reason.NO_SERIES_YET
+    assert holds(world) == []
+    world.run(60)
+    assert holds(world) == [(EventType.WARNING, Reason.NO_SERIES)]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     PROMETHEUS_TIMEOUT = "PrometheusTimeout"
     PROMETHEUS_REFUSED = "PrometheusRefused"
     NO_SERIES = "NoSeries"
+    NO_SERIES_YET = "NoSeriesYet"
     PARTIAL_SERIES = "PartialSeries"
     STALE_SERIES = "StaleSeries"
     NOT_A_NUMBER = "NotANumber"

@@ -73,7 +73,7 @@ def _distrust_series(series: Sequence[Series]) -> NoDemand | None:
         return NoDemand(reason=Reason.NOT_A_NUMBER, message=text)
     if not expected and not good:
         text = f"{len(series)} replicas became ready less than {EXPECTED_AFTER_SCRAPES} scrapes ago: no series yet"
-        return NoDemand(reason=Reason.NO_SERIES, message=text)
+        return NoDemand(reason=Reason.NO_SERIES_YET, message=text)
     if seen * 2 >= len(expected):
         return None
     text = f"series of {seen} of {len(expected)} serving replicas"

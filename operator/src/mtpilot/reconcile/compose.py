@@ -15,7 +15,7 @@ from mtpilot.render.arguments import engine_image
 from mtpilot.render.errors import InvalidArguments
 from mtpilot.render.model_source import served_name
 from mtpilot.rollout.choose import pods_of
-from mtpilot.rollout.step import is_moving, object_digest, resting, state_of
+from mtpilot.rollout.step import is_moving, resting, stamped_digest, state_of
 
 from . import conditions, history, status
 from .deletion import plan_deletion
@@ -93,7 +93,7 @@ def _children(snapshot: Snapshot, wanted: tuple[Manifest | EnsureSecret, ...]) -
             continue
         if isinstance(item, EnsureSecret):
             actions.extend([item] if child is None else [])
-        elif child is None or child.digest != object_digest(item):
+        elif child is None or child.digest != stamped_digest(item):
             actions.append(ApplyObject(manifest=item, why=f"{key[0]} {key[1]} {'is missing' if child is None else 'changed'}"))
     return tuple(actions)
 
@@ -177,6 +177,8 @@ _SILENT = (
     Reason.CAPACITY_UNKNOWN,
     Reason.NO_READY_REPLICA,
     Reason.GATEWAY_NOT_READY,
+    Reason.NO_SERIES_YET,
+    Reason.PINNED_MIX,
 )
 
 

@@ -15,7 +15,7 @@ from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState, Slot
 
 from .context import Context, Step, blocked_until, count_failure, failures_of
-from .pods import leaving, trouble, with_digest
+from .pods import in_flight, leaving, trouble, with_digest
 
 
 def begin_replacement(slot: Slot, state: RolloutState, context: Context) -> Step:
@@ -51,9 +51,17 @@ def continue_replacement(slot: Slot, pods: Sequence[Pod], state: RolloutState, c
     if overdue and state.served_digest is not None and state.served_digest != target:
         return _begin_rollback(slot, pod, state, context)
     old = leaving(pods)
-    message = f"{old[0].name} finishes its requests" if old else why
+    message = _ending(old[0], context) if old else why
     phase = SlotPhase.BROKEN if overdue else SlotPhase.REPLACING
     return Step(phase=phase, state=state, since=state.replace_started_at, deadline=deadline, message=message, moving=not overdue)
+
+
+def _ending(pod: Pod, context: Context) -> str:
+    """What a pod on its way out still does. An engine that does not answer may hold requests, or be down already."""
+    requests = in_flight((pod,), context.loads)
+    if requests:
+        return f"{pod.name} finishes its requests"
+    return f"waits until {pod.name} has ended" + (" (its engine does not answer)" if requests is None else "; no request in flight")
 
 
 def _deadline(slot: Slot, pod: Pod | None, pods: Sequence[Pod], state: RolloutState, context: Context) -> datetime | None:

@@ -125,14 +125,14 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
                 message=f"{slot.name}: fields of ours were changed by somebody else; applied again",
             )
         )
-    elif slot.object_digest is not None and slot.object_digest != object_digest(manifest):
+    elif slot.object_digest is not None and slot.object_digest != stamped_digest(manifest):
         actions.append(ApplyObject(manifest=manifest, why=f"{slot.name}: Deployment settings changed, pod template unchanged"))
     step = _waiting(slot, pods, state)
     return replace(step, actions=(*actions, *resume_serving(pods)), events=tuple(events))
 
 
-def object_digest(manifest: Manifest) -> str | None:
-    """Our digest annotation of a rendered object."""
+def stamped_digest(manifest: Manifest) -> str | None:
+    """The digest that a rendered object carries in its annotation; `render.digest.object_digest` made it."""
     value = manifest.get("metadata", {}).get("annotations", {}).get(ANNOTATION_DIGEST)
     return str(value) if value is not None else None
 
