@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -55,3 +56,21 @@ def test_without_access_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     result = runner.invoke(app, ["explain", "chat"])
     assert result.exit_code == exits.FAILED
     assert "no access to a cluster" in result.output
+
+
+@pytest.mark.parametrize(("arguments", "read"), [([], "team-b"), (["-n", "team-c"], "team-c")])
+def test_a_service_is_looked_for_in_the_namespace_that_kubectl_would_take(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], read: str
+) -> None:
+    context = "{name: here, context: {cluster: c, user: u, namespace: team-b}}"
+    (tmp_path / "kubeconfig").write_text(f"{{clusters: [], users: [], contexts: [{context}], current-context: here}}")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    asked = []
+
+    async def read_service(name: str, namespace: str) -> None:
+        asked.append((name, namespace))
+        exits.leave("not there", exits.NOT_FOUND)
+
+    monkeypatch.setattr("mtpilot.cli.explain.read_service", read_service)
+    assert runner.invoke(app, ["explain", "chat", *arguments]).exit_code == exits.NOT_FOUND
+    assert asked == [("chat", read)]

@@ -1,11 +1,26 @@
 """Reading a live service for a person: one connection, one answer."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from . import exits
 
 if TYPE_CHECKING:
     from mtpilot.model.snapshot import Service, Snapshot
+
+NamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Its namespace; default: that of the kubeconfig's context.", show_default=False)
+]
+
+
+def chosen_namespace(option: str | None) -> str:
+    """The namespace given, else the one that kubectl would take."""
+    if option is not None:
+        return option
+    from mtpilot.adapters.kube.access import context_namespace
+
+    return context_namespace()
 
 
 async def read_service(name: str, namespace: str) -> "Service":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .access import read_service
+from .access import NamespaceOption, chosen_namespace, read_service
 
 if TYPE_CHECKING:
     from mtpilot.api.status import Condition, InferenceServiceStatus, SlotStatus
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 def explain(
     name: Annotated[str, typer.Argument(help="Name of the InferenceService.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
+    namespace: NamespaceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say which modes a service runs, why, since when, what would change it, and what it waits for."""
+    namespace = chosen_namespace(namespace)
     service = asyncio.run(read_service(name, namespace))
     sections = explanation(service, datetime.now(UTC))
     if as_json:

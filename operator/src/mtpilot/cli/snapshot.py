@@ -7,20 +7,20 @@ from typing import Annotated
 import typer
 
 from . import exits
-from .access import read_snapshot
+from .access import NamespaceOption, chosen_namespace, read_snapshot
 
 
 def snapshot(
     name: Annotated[str, typer.Argument(help="Name of the InferenceService.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - for stdout.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
+    namespace: NamespaceOption = None,
     prometheus_url: Annotated[str | None, typer.Option(envvar="MTPILOT_PROMETHEUS_URL", help="Read metrics there; default: none.")] = None,
     scrape_interval: Annotated[float, typer.Option(min=0.1, help="Its scrape interval, in seconds.")] = 15.0,
 ) -> None:
     """Save everything that a decision about one service depends on. Contains no Secret."""
     from mtpilot.adapters.snapshot_file import dump_snapshot
 
-    taken = asyncio.run(read_snapshot(name, namespace, prometheus_url=prometheus_url, scrape_interval=scrape_interval))
+    taken = asyncio.run(read_snapshot(name, chosen_namespace(namespace), prometheus_url=prometheus_url, scrape_interval=scrape_interval))
     text = dump_snapshot(taken)
     if str(output) == "-":
         typer.echo(text, nl=False)

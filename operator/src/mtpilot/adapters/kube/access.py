@@ -7,6 +7,7 @@ projected service account tokens rotate, and a client that keeps the first one i
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kubernetes.aio import config as kube_config
@@ -17,6 +18,7 @@ from mtpilot.ports import ClusterError
 _REFRESH_SECONDS = 60.0
 _library: Any = kube_config  # untyped
 _SCHEME = "bearer "
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,28 @@ async def load_access() -> Access:
     )
 
 
+def context_namespace() -> str:
+    """The namespace that a command without one means: that of the kubeconfig's current context, or of this pod, else "default".
+
+    A kubeconfig that cannot be read is no error here: whoever connects with it says what is wrong with it.
+    """
+    try:
+        if _is_in_pod():
+            return _POD_NAMESPACE.read_text(encoding="utf-8").strip() or "default"
+        _, current = _library.list_kube_config_contexts(config_file=os.environ.get("KUBECONFIG") or None)
+        return str((current or {}).get("context", {}).get("namespace") or "default")
+    except (kube_config.ConfigException, OSError, TypeError):
+        return "default"
+
+
+def _is_in_pod() -> bool:
+    return not os.environ.get("KUBECONFIG") and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+
 async def _load() -> Configuration:
     configuration = Configuration()
     try:
-        if not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        if _is_in_pod():
             _library.load_incluster_config(client_configuration=configuration, try_refresh_token=False)
         else:
             await _library.load_kube_config(
