@@ -86,7 +86,10 @@ class Parameters:
 
     def document(self) -> dict[str, Any]:
         """For the summary."""
-        derived = {"mtp_tokens_per_second": self.mtp_tokens_per_second, "batch_tokens_per_second": self.batch_tokens_per_second}
+        derived = {
+            "mtp_tokens_per_second": round(self.mtp_tokens_per_second, 1),
+            "batch_tokens_per_second": round(self.batch_tokens_per_second, 1),
+        }
         return asdict(self) | {"curve": CURVE, "seconds": self.seconds, "gpu_budget": self.gpu_budget} | derived
 
 

@@ -38,8 +38,8 @@ class Outcome:
     cpu_seconds: dict[str, float] = field(default_factory=dict)
 
 
-def _rounded(value: float) -> float | None:
-    return round(value, 4) if math.isfinite(value) else None
+def _rounded(value: float, *, digits: int = 4) -> float | None:
+    return round(value, digits) if math.isfinite(value) else None
 
 
 def _mean_latency(outcome: Outcome, name: str, *, least_share: float, most_share: float) -> float:
@@ -60,7 +60,7 @@ def _policy(outcome: Outcome, name: str) -> dict[str, Any]:
     return {
         "requests": {"sent": result.sent, "completed": result.completed, "failed": result.failed, "incomplete": result.incomplete},
         "marker_leaks": result.marker_leaks,
-        "output_tokens_per_second": _rounded(result.output_tokens_per_second),
+        "output_tokens_per_second": _rounded(result.output_tokens_per_second, digits=1),
         "mean_latency_seconds": _rounded(result.mean_latency_seconds),
         "p50_latency_seconds": _rounded(result.p50_latency_seconds),
         "p99_latency_seconds": _rounded(result.p99_latency_seconds),

@@ -37,6 +37,19 @@ def test_the_recorded_outcome_keeps_all_promises(good):
     assert good["parameters"]["time_scale"] == 3.0
 
 
+def numbers(document: Any) -> list[float]:
+    if isinstance(document, dict | list):
+        return [number for item in (document.values() if isinstance(document, dict) else document) for number in numbers(item)]
+    return [document] if isinstance(document, float) else []
+
+
+def test_no_number_has_more_digits_than_mean_something(outcome):
+    outcome.timings["total"] = 200.123456789
+    found = numbers(json.loads(json.dumps(summarise(outcome))))
+    assert len(found) > 40
+    assert [number for number in found if round(number, 4) != number] == []
+
+
 def edit(*path: str, value: Any) -> Callable[[Summary], None]:
     def change(summary: Summary) -> None:
         for key in path[:-1]:
