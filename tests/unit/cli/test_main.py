@@ -62,8 +62,9 @@ def test_without_access_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_service_is_looked_for_in_the_namespace_that_kubectl_would_take(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], read: str
 ) -> None:
+    cluster, user = "{name: c, cluster: {server: 'https://127.0.0.1:1'}}", "{name: u, user: {token: t}}"
     context = "{name: here, context: {cluster: c, user: u, namespace: team-b}}"
-    (tmp_path / "kubeconfig").write_text(f"{{clusters: [], users: [], contexts: [{context}], current-context: here}}")
+    (tmp_path / "kubeconfig").write_text(f"{{clusters: [{cluster}], users: [{user}], contexts: [{context}], current-context: here}}")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     asked = []
 
