@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mtpilot.adapters.kube.gather import service_from_object
-from mtpilot.cli.explain import explanation
+from mtpilot.cli.explain import explanation, numbers
 from tests.unit.adapters.kube.live import inference_service
 
 NOW = datetime(2026, 12, 1, 12, 10, tzinfo=UTC)
@@ -122,3 +122,70 @@ def test_a_service_that_is_being_deleted() -> None:
     found = explanation(service_from_object(obj), NOW)
     assert found["why"] == ["It is being deleted. Since 12:00:00Z (10 min 0 s ago)."]
     assert "would change it" not in found
+
+
+def outlook(**changes: Any) -> dict[str, Any]:
+    costs = {"staying": {"mix": {"mtp": 3, "batch": 1}, "requestMinutes": "2100"}, "priceOfReturn": "412", "best": {"mtp": 2, "batch": 2}}
+    moves = [
+        {"mix": {"mtp": 4, "batch": 0}, "requestMinutes": "5000", "feasible": False},
+        {"mix": {"mtp": 2, "batch": 2}, "requestMinutes": "1680"},
+    ]
+    ahead = {"horizon": "1h", "moves": moves, "drawsBetter": "0.97", "batchAboveTokensPerSecond": "4200", "mtpBelowTokensPerSecond": "3100"}
+    return {
+        **STATUS,
+        "decision": {**STATUS["decision"], "outlook": {**ahead, **costs, **changes}},
+        "loop": {"kind": "Open", "confidence": "0.93"},
+        "profile": {
+            "name": "measured",
+            "contextBucket": 1000,
+            "crossover": "36",
+            "bound": "Slots",
+            "verdict": "Flip",
+            "message": "the only one",
+        },
+    }
+
+
+def test_what_staying_and_each_move_would_cost() -> None:
+    found = explain(**outlook())
+    assert found["now"][-1] == "It behaves like an open loop: arrivals go on whatever happens (93% sure)."
+    assert found["decided by"] == [
+        "Profile measured, 1000 tokens of context: batch is better above 36 requests at one replica (bound by slots); verdict Flip.",
+        "Chosen: the only one.",
+    ]
+    assert found["ahead"] == [
+        "Over the next 1h, in request-minutes (requests in the system × time):",
+        "  staying at 3 mtp / 1 batch: 2,100",
+        "  to 2 mtp / 2 batch: 1,680 (-20%)",
+        "  to 4 mtp / 0 batch: 5,000 (+138%), but it misses workload.targets",
+        "  coming back has cost 412 lately, which a move must earn as well",
+        "Cheapest with that in it: 2 mtp / 2 batch, better than staying in 97% of the draws of the uncertain curves.",
+    ]
+    assert found["would change it"] == [
+        "a move is possible from 12:16:00Z",
+        "Demand above 4,200 output tokens/s: a step to batch would pay.",
+        "Demand below 3,100 output tokens/s: a step to mtp would pay.",
+    ]
+
+
+def test_a_kind_of_load_that_is_not_known_and_a_fleet_at_rest() -> None:
+    idle = {"mix": {"mtp": 3, "batch": 1}, "requestMinutes": "0"}
+    quiet = outlook(staying=idle, moves=[{**idle, "mix": {"mtp": 4}}], drawsBetter=None, priceOfReturn="0", best={"mtp": 3, "batch": 1})
+    found = explain(**{**quiet, "loop": {"kind": "Closed", "confidence": "0.5"}})
+    assert found["now"][-1] == "Open or closed loop: not known yet; both are reckoned with."
+    assert found["ahead"][1:3] == ["  staying at 3 mtp / 1 batch: 0", "  to 4 mtp / 0 batch: 0"]
+    assert found["ahead"][-1] == "Cheapest with that in it: 3 mtp / 1 batch."
+
+
+def test_a_profile_that_is_missing_and_one_that_never_crosses() -> None:
+    found = explain(**{**STATUS, "profile": {"message": "no ThroughputProfile for a/b on rtx"}})
+    assert found["decided by"] == ["Two thresholds on demand, since there is no usable profile: no ThroughputProfile for a/b on rtx."]
+    never = {"name": "measured", "contextBucket": 1000, "verdict": "MtpOnly", "message": "spec.profile names it"}
+    assert explain(**{**STATUS, "profile": never})["decided by"][0].endswith("the modes do not cross; verdict MtpOnly.")
+
+
+def test_the_numbers_behind_the_sentences() -> None:
+    found = numbers(service_from_object(inference_service() | {"status": outlook()}))
+    assert found["loop"] == {"kind": "Open", "confidence": "0.93"}
+    assert found["decision"]["outlook"]["staying"] == {"mix": {"mtp": 3, "batch": 1}, "requestMinutes": "2100", "feasible": True}
+    assert "conditions" not in found

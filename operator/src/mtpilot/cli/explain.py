@@ -3,11 +3,12 @@
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .access import NamespaceOption, chosen_namespace, read_service
+from .outlook import cost_lines, load_lines, loop_lines, profile_lines
 
 if TYPE_CHECKING:
     from mtpilot.api.status import Condition, InferenceServiceStatus, SlotStatus
@@ -24,7 +25,8 @@ def explain(
     service = asyncio.run(read_service(name, namespace))
     sections = explanation(service, datetime.now(UTC))
     if as_json:
-        typer.echo(json.dumps({"service": f"{namespace}/{name}", **sections}, indent=2, ensure_ascii=False))
+        document = {"service": f"{namespace}/{name}", **sections, "numbers": numbers(service)}
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
     typer.echo(f"{namespace}/{name}")
     for title, lines in sections.items():
@@ -40,7 +42,9 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
         return {"now": ["The operator has not looked at this service yet. Is it running, and does it serve this namespace?"]}
     sections = {
         "now": _now(service),
+        "decided by": [] if service.deleting_since is not None else profile_lines(status),
         "why": _why(service, now),
+        "ahead": [] if service.deleting_since is not None else cost_lines(status),
         "would change it": _change(service),
         "waits for": _waits(status, now),
         "troubles": [_condition(found, now) for found in status.conditions if _is_trouble(found)],
@@ -52,6 +56,12 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
         ],
     }
     return {title: lines for title, lines in sections.items() if lines}
+
+
+def numbers(service: "Service") -> dict[str, Any]:
+    """The numbers behind the sentences, as status has them."""
+    parts = {"mix", "recommended", "demand", "loop", "profile", "decision", "flip"}
+    return service.status.model_dump(mode="json", by_alias=True, exclude_none=True, include=parts)
 
 
 def _now(service: "Service") -> list[str]:
@@ -66,6 +76,7 @@ def _now(service: "Service") -> list[str]:
         lines.append(
             f"Load: {demand.output_tokens_per_second} output tokens/s, {demand.in_flight} in flight, {demand.queued} queued{accepted}."
         )
+        lines += loop_lines(status)
     if status.observed_generation < service.generation:
         lines.append(f"The spec changed (generation {service.generation}); the operator has seen {status.observed_generation}.")
     return lines
@@ -80,7 +91,7 @@ def _change(service: "Service") -> list[str]:
     decision = service.status.decision
     if service.deleting_since is not None:
         return []
-    return [decision.would_change] if decision is not None and decision.would_change else []
+    return ([decision.would_change] if decision is not None and decision.would_change else []) + load_lines(service.status)
 
 
 def _why(service: "Service", now: datetime) -> list[str]:
