@@ -1,0 +1,162 @@
+"""The fluid model of a fleet: what a mix of replicas serves, and how many requests it holds meanwhile.
+
+Requests are taken as a fluid that fills the replicas by best marginal rate, so a mix is one rising, concave table of rate
+against requests in flight. It stops where more requests add nothing: what is above that waits. A curve with dents counts
+as its concave envelope, since dents are noise of the measurement or are left by sharing requests out otherwise.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from mtpilot.curves.curve import CurvePair, ThroughputCurve
+
+MISERLY = 1e-9  # gain in tok/s per request, as a share of the first request's, below which a request only waits
+EMPTY = 1e-9  # requests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixTable:
+    """A number of replicas of each mode, taken as one server.
+
+    rates: tok/s, rising from 0. requests: in flight, that each rate needs. burden: what these requests count in a cost: their
+    number, or their time per token where latency is what matters. token_seconds: seconds between two tokens of one request, in
+    the slower of the modes in use.
+    """
+
+    rates: tuple[float, ...]
+    requests: tuple[float, ...]
+    burden: tuple[float, ...]
+    token_seconds: tuple[float, ...]
+
+    @property
+    def capacity(self) -> float:
+        """tok/s at most."""
+        return self.rates[-1]
+
+    @property
+    def slots(self) -> float:
+        """Requests in flight that reach it."""
+        return self.requests[-1]
+
+    def rate(self, requests: float) -> float:
+        """tok/s with `requests` at the mix."""
+        return _interpolate(self.requests, self.rates, requests)
+
+    def in_flight(self, rate: float) -> float:
+        """Requests in flight at `rate` tok/s; all slots where it is beyond the capacity."""
+        return _interpolate(self.rates, self.requests, rate)
+
+    def burden_of(self, requests: float) -> float:
+        """Burden of what runs of `requests` at the mix."""
+        return _interpolate(self.requests, self.burden, requests)
+
+    def flow(self, demand: float, queued: float, minutes: float, requests_per_token: float) -> tuple[float, float, float]:
+        """Constant demand for a while, in closed form: (burden × minutes of what runs, request-minutes of what waits, queue left).
+
+        Args:
+            demand: tok/s that arrive. queued: requests that wait at the start.
+            requests_per_token: requests a minute for each tok/s: 60 / mean output tokens.
+        """
+        growth = (demand - self.rates[-1]) * requests_per_token
+        if queued <= EMPTY and growth <= 0:
+            return _interpolate(self.rates, self.burden, demand) * minutes, 0.0, 0.0
+        full = minutes if growth >= 0 else min(minutes, queued / -growth)
+        runs, waits = self.burden[-1] * full, (queued + 0.5 * growth * full) * full
+        left = max(0.0, queued + growth * full)
+        if full < minutes:
+            runs += _interpolate(self.rates, self.burden, demand) * (minutes - full)
+        return runs, waits, left
+
+
+def _interpolate(at: tuple[float, ...], values: tuple[float, ...], x: float) -> float:
+    """Linear between the points, flat beyond the last; the first is at 0."""
+    if x >= at[-1]:
+        return values[-1]
+    if x <= 0:
+        return values[0]
+    i = bisect_right(at, x)
+    left = at[i - 1]
+    low = values[i - 1]
+    return low + (values[i] - low) * (x - left) / (at[i] - left)
+
+
+def envelope(curve: ThroughputCurve) -> tuple[tuple[float, float], ...]:
+    """Corners (requests, tok/s) of the least concave curve above `curve`, from (0, 0) to where it stops rising."""
+    corners: list[tuple[float, float]] = [(0.0, 0.0)]
+    for point in zip(curve.concurrency, curve.tokens_per_second, strict=True):
+        while len(corners) > 1 and _slope(corners[-2], corners[-1]) <= _slope(corners[-1], point):
+            corners.pop()
+        corners.append(point)
+    least = MISERLY * _slope(corners[0], corners[1])
+    while len(corners) > 2 and _slope(corners[-2], corners[-1]) <= least:
+        corners.pop()
+    return tuple(corners)
+
+
+def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
+    return (b[1] - a[1]) / (b[0] - a[0])
+
+
+class FluidFleet:
+    """`replicas` replicas of one pair of curves. Mixes are made when first asked for and kept: the same answers, sooner.
+
+    by_latency: `MixTable.burden` weighs a request by its time per token, in units of the fastest that either mode can give.
+    """
+
+    __slots__ = ("_corners", "_mixes", "by_latency", "replicas")
+
+    def __init__(self, curves: CurvePair, replicas: int, by_latency: bool) -> None:
+        self.replicas = replicas
+        self.by_latency = by_latency
+        self._corners = {"mtp": envelope(curves.mtp), "batch": envelope(curves.batch)}
+        self._mixes: dict[tuple[int, int], MixTable] = {}
+
+    def mix(self, batch: int, absent: int = 0) -> MixTable:
+        """The fleet with `batch` batch replicas, the rest mtp.
+
+        absent: 1: one mtp replica is away, -1: one batch replica is away.
+        """
+        return self.of(self.replicas - batch - (absent > 0), batch - (absent < 0))
+
+    def of(self, mtp: int, batch: int) -> MixTable:
+        found = self._mixes.get((mtp, batch))
+        if found is None:
+            found = self._mixes[mtp, batch] = self._table(mtp, batch)
+        return found
+
+    def _table(self, mtp: int, batch: int) -> MixTable:
+        parts = [(count, self._corners[mode]) for mode, count in (("mtp", mtp), ("batch", batch)) if count > 0]
+        pieces = [(_slope(*ends), i, k) for i, (_, corners) in enumerate(parts) for k, ends in enumerate(pairwise(corners))]
+        pieces.sort(key=lambda piece: (-piece[0], piece[1], piece[2]))
+        reached = [(0.0, 0.0)] * len(parts)
+        fastest = max(_slope(*corners[:2]) for corners in self._corners.values())
+        rows = [(0.0, 0.0, 0.0, 1.0 / max((_slope(*corners[:2]) for _, corners in parts), default=fastest))]
+        for _, i, k in pieces:
+            reached[i] = parts[i][1][k + 1]
+            rows.append(self._row(parts, reached, fastest))
+        rates, requests, burden, token_seconds = zip(*rows, strict=True)
+        return MixTable(rates=rates, requests=requests, burden=burden, token_seconds=token_seconds)
+
+    def _row(
+        self, parts: list[tuple[int, tuple[tuple[float, float], ...]]], reached: list[tuple[float, float]], fastest: float
+    ) -> tuple[float, float, float, float]:
+        """(tok/s, requests, burden, seconds a token) once each mode is filled up to its corner in `reached`."""
+        rate = requests = burden = 0.0
+        slowest = 0.0
+        for (count, _), (held, served) in zip(parts, reached, strict=True):
+            if held == 0:
+                continue
+            token_seconds = held / served
+            rate += count * served
+            requests += count * held
+            burden += count * held * (token_seconds * fastest if self.by_latency else 1.0)
+            slowest = max(slowest, token_seconds)
+        return rate, requests, burden, slowest
+
+
+@lru_cache(maxsize=128)
+def fluid_fleet(curves: CurvePair, replicas: int, by_latency: bool = False) -> FluidFleet:
+    """The same fleet for the same curves: its tables are dear to make and never change."""
+    return FluidFleet(curves, replicas, by_latency)

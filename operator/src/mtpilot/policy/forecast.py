@@ -1,0 +1,140 @@
+"""Forecast: what staying and each move cost over the next hour, in request-minutes.
+
+Two readings of the same load. *Open*: arrivals go on at the smoothed demand; a cost is the requests in the system summed over
+time, with the backlog, each absence, and the clearing of what is left (by Little's law, total latency). *Closed*: as many
+clients as are in the system now wait for their answers; what a mix serves less than the best one is work lost, counted as the
+share of these clients that it stands for.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .fluid import EMPTY, FluidFleet, MixTable
+
+CLEARING_MINUTES = 60.0  # a backlog that takes longer is followed no further
+CLEARING_SHARE = 0.02  # of the capacity is left for a backlog at least, so that a full fleet has a finite price
+TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """demand: tok/s, smoothed. queued: requests that wait now. in_system: requests, smoothed. closed_weight: 0…1, of the closed loop."""
+
+    demand: float
+    queued: float
+    in_system: float
+    closed_weight: float
+    output_tokens: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How a future is priced.
+
+    flip_minutes: from leaving one mode to serving in the other. spare: another replica stands in meanwhile (Surge).
+    waiting, lost: weight of a request that waits, and of work that is lost, beside a request that runs.
+    """
+
+    horizon_minutes: float
+    flip_minutes: float
+    waiting: float = 1.0
+    lost: float = 1.0
+    spare: bool = False
+
+
+@dataclass(slots=True)
+class _Way:
+    """How far a way has got: request-minutes so far by each reading, and the backlog under the open one."""
+
+    batch: int
+    queued: float
+    minutes: float = 0.0
+    opened: float = 0.0
+    closed: float = 0.0
+
+
+class Forecast:
+    """Costs for one load, from `batch` batch replicas on."""
+
+    __slots__ = ("batch", "fleet", "load", "per_token", "terms", "top")
+
+    def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
+        self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
+        self.per_token = 60.0 / load.output_tokens
+        self.top = max(max(fleet.mix(k).rate(load.in_system) for k in range(fleet.replicas + 1)), TINY)
+
+    def costs(self, targets: Iterable[int]) -> dict[int, float]:
+        """Cost of ending at each of `targets` batch replicas, one flip after another; the present number means staying."""
+        wanted = sorted(targets)
+        found: dict[int, float] = {}
+        for target in wanted:
+            if target == self.batch:
+                found[target] = self._ended(_Way(self.batch, self.load.queued), target)
+        for direction in (-1, 1):
+            ends = {target for target in wanted if (target - self.batch) * direction > 0}
+            way = _Way(self.batch, self.load.queued)
+            for k in range(1, max((abs(end - self.batch) for end in ends), default=0) + 1):
+                self._flip(way, direction)
+                target = self.batch + direction * k
+                if target in ends:
+                    found[target] = self._ended(way, target)
+        return found
+
+    def absence(self, direction: int) -> float:
+        """Request-minutes that the absence in one flip in `direction` costs beside staying, its backlog cleared."""
+        flip, load = self.terms.flip_minutes, self.load
+        here, away = self.fleet.mix(self.batch), self._away(self.batch, direction)
+        share = max(0.0, 1.0 - away.rate(load.in_system) / max(here.rate(load.in_system), TINY))
+        more = self._opened(away, self.fleet.mix(self.batch + direction), flip) - self._opened(here, here, flip)
+        return self._mean(self.terms.lost * load.in_system * flip * share, max(0.0, more))
+
+    def _opened(self, meanwhile: MixTable, then: MixTable, minutes: float) -> float:
+        runs, waits, left = meanwhile.flow(self.load.demand, self.load.queued, minutes, self.per_token)
+        return runs + self.terms.waiting * (waits + self._clearing(then, left))
+
+    def _mean(self, closed: float, opened: float) -> float:
+        weight = self.load.closed_weight
+        return weight * closed + (1.0 - weight) * opened
+
+    def _away(self, batch: int, direction: int) -> MixTable:
+        return self.fleet.mix(batch, 0 if self.terms.spare else direction)
+
+    def _flip(self, way: _Way, direction: int) -> None:
+        """One more flip, as far as the horizon reaches."""
+        left = self.terms.horizon_minutes - way.minutes
+        if left <= TINY:
+            return
+        spent = min(self.terms.flip_minutes, left)
+        self._pass(way, self._away(way.batch, direction), spent)
+        if spent >= self.terms.flip_minutes:
+            way.batch += direction
+
+    def _pass(self, way: _Way, mix: MixTable, minutes: float) -> None:
+        runs, waits, way.queued = mix.flow(self.load.demand, way.queued, minutes, self.per_token)
+        way.opened += runs + self.terms.waiting * waits
+        way.closed += minutes * self._closed_cost(mix)
+        way.minutes += minutes
+
+    def _closed_cost(self, mix: MixTable) -> float:
+        """Requests a minute: work lost against the best mix, and what runs slower than it might where latency is what matters."""
+        clients = self.load.in_system
+        lost = self.terms.lost * clients * (1.0 - mix.rate(clients) / self.top)
+        return lost + mix.burden_of(clients) - min(clients, mix.slots) if self.fleet.by_latency else lost
+
+    def _ended(self, way: _Way, target: int) -> float:
+        """The cost with the rest of the horizon at the end of the way, and its backlog cleared by the mix that it leads to."""
+        rest = self.terms.horizon_minutes - way.minutes
+        opened, closed, queued, mix = way.opened, way.closed, way.queued, self.fleet.mix(target)
+        if rest > TINY:
+            runs, waits, queued = mix.flow(self.load.demand, queued, rest, self.per_token)
+            opened += runs + self.terms.waiting * waits
+            closed += rest * self._closed_cost(mix)
+        return self._mean(closed, opened + self.terms.waiting * self._clearing(mix, queued))
+
+    def _clearing(self, mix: MixTable, queued: float) -> float:
+        """Request-minutes that a backlog waits once the horizon is over."""
+        if queued <= EMPTY:
+            return 0.0
+        spare = max(mix.capacity - self.load.demand, CLEARING_SHARE * mix.capacity)
+        minutes = queued / (spare * self.per_token) if spare > 0 else CLEARING_MINUTES
+        return queued * minutes / 2 if minutes < CLEARING_MINUTES else queued * CLEARING_MINUTES

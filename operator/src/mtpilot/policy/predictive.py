@@ -1,0 +1,131 @@
+"""The predictive rule, numbers only: memory and one sample in, memory and what is due out.
+
+Every reachable mix is priced over the next hour (`forecast`); the price of the way back is added to a move; a mix that is
+cheaper by the margin is due. The price of return is what the absence in a way back has cost lately, at the loads where the way
+back was the better choice: a cheap flip at night must pay for the dear one in the morning.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .forecast import TINY, Forecast
+from .loop import UNDECIDED, LoopMemory, compare
+from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictiveSettings:
+    """Constants of the rule; times in seconds at a `policy.stabilization.down` of 3 minutes, and shorter in proportion below it.
+
+    demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never
+    scaled. margin: share by which a move must be cheaper. price_of_return: how much of it counts. hard_wait_share: a queue that
+    takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always waits.
+    """
+
+    demand_time_constant_seconds: float = 269.0
+    in_system_time_constant_seconds: float = 86.6
+    loop_time_constant_seconds: float = 1170.0
+    price_time_constant_seconds: float = 7170.0
+    horizon_minutes: float = 60.0
+    margin: float = 0.03
+    price_of_return: float = 1.0
+    hard_wait_share: float | None = 0.5
+
+
+DEFAULT_SETTINGS = PredictiveSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """demand: tok/s, in_system: requests; smoothed, None before the first sample.
+
+    price_to_batch, price_to_mtp: request-minutes of the way back from a step to that mode; None: not seen yet.
+    """
+
+    demand: float | None = None
+    in_system: float | None = None
+    loop: LoopMemory = UNDECIDED
+    price_to_batch: float | None = None
+    price_to_mtp: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """costs: request-minutes by number of batch replicas, the present one among them. best: the cheapest by itself.
+
+    price: request-minutes of the way back from `best`. due: `best` is cheaper by the margin, its price in it.
+    """
+
+    costs: dict[int, float]
+    best: int
+    price: float
+    due: bool
+
+
+def take(
+    settings: PredictiveSettings,
+    memory: Memory,
+    *,
+    demand: float,
+    queued: float,
+    in_system: float,
+    elapsed_seconds: float | None,
+    pace: float,
+) -> Memory:
+    """The memory with one sample in it.
+
+    elapsed_seconds: since the sample before; None: there is none. pace: factor on every time constant.
+    """
+
+    def average(before: float | None, value: float, constant: float) -> float:
+        return smooth(before, value, elapsed_seconds=elapsed_seconds, time_constant_seconds=constant * pace)
+
+    known = elapsed_seconds is not None and elapsed_seconds <= FORGET_AFTER_TIME_CONSTANTS * settings.demand_time_constant_seconds * pace
+    return replace(
+        memory,
+        demand=average(memory.demand, demand, settings.demand_time_constant_seconds),
+        in_system=average(memory.in_system, in_system, settings.in_system_time_constant_seconds),
+        loop=compare(
+            memory.loop if known else replace(memory.loop, compared=None),
+            in_system,
+            queued,
+            elapsed_seconds=elapsed_seconds or 0.0,
+            time_constant_seconds=settings.loop_time_constant_seconds * pace,
+            pace=pace,
+        ),
+    )
+
+
+def weigh(
+    settings: PredictiveSettings, memory: Memory, forecast: Forecast, candidates: Sequence[int], missed: frozenset[int] = frozenset()
+) -> Weighed:
+    """Price the present mix and each of `candidates`.
+
+    missed: mixes that miss a latency target which another one meets; they are chosen by nobody, and the present one is left.
+    """
+    here = forecast.batch
+    costs = forecast.costs({here, *candidates})
+    allowed = [k for k in costs if k not in missed] or list(costs)
+    best = min(allowed, key=lambda k: (costs[k], abs(k - here), k))
+    if best == here:
+        return Weighed(costs=costs, best=here, price=0.0, due=False)
+    learned = memory.price_to_batch if best > here else memory.price_to_mtp
+    price = settings.price_of_return * (learned or 0.0) * abs(best - here)
+    due = here not in allowed or costs[best] + price < costs[here] * (1.0 - settings.margin) - TINY
+    return Weighed(costs=costs, best=best, price=price, due=due)
+
+
+def learn_prices(
+    settings: PredictiveSettings, memory: Memory, forecast: Forecast, costs: dict[int, float], *, elapsed_seconds: float | None, pace: float
+) -> Memory:
+    """Note what an absence costs at this load, for each step that is not worth taking now: so much would the way back from it cost."""
+    constant = settings.price_time_constant_seconds * pace
+    share = weight(min(elapsed_seconds or 0.0, constant / 20), constant)
+    found = {}
+    for direction, before in ((-1, memory.price_to_mtp), (1, memory.price_to_batch)):
+        cost = costs.get(forecast.batch + direction)
+        if cost is not None and cost > costs[forecast.batch]:
+            price = forecast.absence(direction)
+            before = price if before is None else before + share * (price - before)
+        found[direction] = before
+    return replace(memory, price_to_mtp=found[-1], price_to_batch=found[1])
