@@ -41,6 +41,10 @@ class Cluster(Protocol):
         """Bring the status of every hardware class up to date; how many had changed and were written."""
         ...
 
+    async def refresh_profiles(self, namespaces: Sequence[str]) -> int:
+        """Bring the status of every throughput profile up to date; no namespaces: all. How many were written."""
+        ...
+
 
 class Metrics(Protocol):
     """Prometheus."""

@@ -58,6 +58,9 @@ class FakeCluster:
     async def refresh_hardware(self) -> int:
         return 0
 
+    async def refresh_profiles(self, namespaces: Sequence[str]) -> int:
+        return 0
+
 
 @dataclass
 class WorldMetrics:

@@ -16,6 +16,7 @@ from mtpilot.api.types import GROUP, VERSION
 from mtpilot.model.names import LABEL_SERVICE
 
 from .loops import Loops
+from .refreshing import Refresher
 
 _CREDENTIALS_LAST = timedelta(minutes=10)
 _Mark = tuple[Any, ...]
@@ -45,9 +46,10 @@ class Attention:
         return news
 
 
-def register(registry: kopf.OperatorRegistry, loops: Loops) -> None:
+def register(registry: kopf.OperatorRegistry, loops: Loops, profiles: Refresher) -> None:
     """Add all handlers to a registry of our own; nothing global is touched."""
     _register_watches(registry, loops)
+    _register_profiles(registry, loops, profiles)
     _register_lifecycle(registry, loops)
 
 
@@ -64,15 +66,18 @@ def _register_watches(registry: kopf.OperatorRegistry, loops: Loops) -> None:
         if namespace and service:
             loops.wake((namespace, service))
 
-    profiles = Attention()
+    kopf.on.event("apps", "v1", "deployments", registry=registry, labels={LABEL_SERVICE: kopf.PRESENT}, id="deployment")(owned_changed)
+    kopf.on.event("", "v1", "pods", registry=registry, labels={LABEL_SERVICE: kopf.PRESENT}, id="pod")(owned_changed)
+
+
+def _register_profiles(registry: kopf.OperatorRegistry, loops: Loops, profiles: Refresher) -> None:
+    attention = Attention()
 
     @kopf.on.event(GROUP, VERSION, "throughputprofiles", registry=registry)
     async def profile_changed(event: kopf.RawEvent, namespace: str | None, **_: Any) -> None:
-        if namespace and profiles.is_news(event["type"], event["object"]):
+        if namespace and attention.is_news(event["type"], event["object"]):
+            profiles.wake()
             loops.wake_namespace(namespace)
-
-    kopf.on.event("apps", "v1", "deployments", registry=registry, labels={LABEL_SERVICE: kopf.PRESENT}, id="deployment")(owned_changed)
-    kopf.on.event("", "v1", "pods", registry=registry, labels={LABEL_SERVICE: kopf.PRESENT}, id="pod")(owned_changed)
 
 
 def _register_lifecycle(registry: kopf.OperatorRegistry, loops: Loops) -> None:

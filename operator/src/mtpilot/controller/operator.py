@@ -6,6 +6,7 @@ Everything is made here and handed on as arguments; there is no global state, so
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import kopf
 import structlog
@@ -17,7 +18,7 @@ from mtpilot.adapters.kube.paths import INFERENCE_SERVICE
 from mtpilot.adapters.kube.review import missing_rights
 from mtpilot.adapters.prometheus import RATE_WINDOW_SECONDS, PrometheusMetrics
 from mtpilot.adapters.sglang import SglangEngines
-from mtpilot.ports import Cluster, ClusterError
+from mtpilot.ports import ClusterError
 from mtpilot.reconcile import plan
 from mtpilot.telemetry.endpoint import MetricsEndpoint
 from mtpilot.telemetry.metrics import OperatorMetrics, version
@@ -25,9 +26,11 @@ from mtpilot.telemetry.metrics import OperatorMetrics, version
 from .context import Options, Ports
 from .handlers import register
 from .loops import Loops
+from .refreshing import Refresher
 from .settings import kopf_settings
 
 _HARDWARE_SECONDS = 15.0
+_PROFILES_SECONDS = 60.0
 _LOOK_SECONDS = 60.0
 _log = structlog.get_logger(__name__)
 
@@ -51,13 +54,16 @@ async def run_operator(
         endpoint = MetricsEndpoint(metrics.registry, options.host, options.metrics_port) if options.metrics_port is not None else None
         if endpoint is not None:
             _log.info("metrics", port=await endpoint.start())
+        hardware = Refresher("hardware classes", ports.cluster.refresh_hardware, _HARDWARE_SECONDS)
+        profiles = Refresher("throughput profiles", partial(ports.cluster.refresh_profiles, options.namespaces), _PROFILES_SECONDS)
         background = [
-            asyncio.create_task(_refresh_hardware(ports.cluster), name="hardware classes"),
+            asyncio.create_task(hardware.run(), name=hardware.what),
+            asyncio.create_task(profiles.run(), name=profiles.what),
             asyncio.create_task(_look_for_services(client, loops, options.namespaces), name="services without a loop"),
         ]
         _log.info("starting", version=version(), namespaces=options.namespaces or "all", prometheus=prometheus_url)
         try:
-            await _run_kopf(options, loops)
+            await _run_kopf(options, loops, profiles)
         finally:
             for task in background:
                 task.cancel()
@@ -67,9 +73,9 @@ async def run_operator(
             _log.info("stopped")
 
 
-async def _run_kopf(options: Options, loops: Loops) -> None:
+async def _run_kopf(options: Options, loops: Loops, profiles: Refresher) -> None:
     registry = kopf.OperatorRegistry()
-    register(registry, loops)
+    register(registry, loops, profiles)
     liveness = f"http://{options.host}:{options.liveness_port}/healthz" if options.liveness_port is not None else None
     await kopf.operator(
         registry=registry,
@@ -115,18 +121,6 @@ async def check_cluster(client: KubeClient, namespaces: tuple[str, ...]) -> None
         if getattr(error, "status", None) == 404:
             raise StartError("the CRDs are not installed: kubectl apply --server-side -f crds/") from error
         raise StartError(f"the cluster cannot be used: {error}") from error
-
-
-async def _refresh_hardware(cluster: Cluster) -> None:
-    """Keep the status of hardware classes right; it only informs, so a failure waits for the next round."""
-    while True:
-        try:
-            await cluster.refresh_hardware()
-        except ClusterError as error:
-            _log.warning("hardware classes not refreshed", error=str(error))
-        except Exception:
-            _log.exception("hardware classes not refreshed")
-        await asyncio.sleep(_HARDWARE_SECONDS)
 
 
 async def _look_for_services(client: KubeClient, loops: Loops, namespaces: tuple[str, ...]) -> None:

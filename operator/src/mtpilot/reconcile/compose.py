@@ -17,10 +17,11 @@ from mtpilot.render.model_source import served_name
 from mtpilot.rollout.choose import pods_of
 from mtpilot.rollout.step import is_moving, resting, stamped_digest, state_of
 
-from . import conditions, history, status
+from . import conditions, history, prediction, status
 from .deletion import plan_deletion
 from .fleet import FleetSteps, desired_mix, rollout_context, step_fleet
 from .observe import fleet_state, flip_seconds, policy_state, read_demand, recent_moves
+from .profiles import Selection, select
 from .templates import RenderedTemplates
 
 PERIOD_SECONDS = 10.0
@@ -33,6 +34,7 @@ class Tick:
 
     demand: Demand | NoDemand
     decision: Decision | None
+    selection: Selection
     steps: FleetSteps
     children: tuple[Action, ...] = ()
     templates: frozenset[str] = frozenset()
@@ -51,23 +53,27 @@ def plan(snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Pl
     service = snapshot.service
     if service.deleting_since is not None:
         return plan_deletion(snapshot, now, failure)
-    demand = read_demand(snapshot, now)
+    demand, selection = read_demand(snapshot, now), select(snapshot)
     if snapshot.hardware is None:
         problem = (Reason.HARDWARE_CLASS_MISSING, f"HardwareClass {service.spec.hardware_class} does not exist: nothing is made or changed")
-        return _describe(snapshot, _nothing(snapshot, demand, problem), now)
+        return _describe(snapshot, _nothing(snapshot, demand, selection, problem), now)
     try:
         templates = RenderedTemplates(service, snapshot.hardware)
         children = templates.children()
     except InvalidArguments as error:
-        return _describe(snapshot, _nothing(snapshot, demand, (Reason.INVALID_ARGUMENTS, str(error))), now)
+        return _describe(snapshot, _nothing(snapshot, demand, selection, (Reason.INVALID_ARGUMENTS, str(error))), now)
     context = rollout_context(service.spec, snapshot, templates, now)
     fleet = fleet_state(snapshot, context, now)
-    decision = decide(spec=service.spec, demand=demand, fleet=fleet, state=policy_state(snapshot), now=now)
+    decision = decide(
+        spec=service.spec, demand=demand, fleet=fleet, state=policy_state(snapshot), now=now, calibration=selection.calibration
+    )
     if failure is not None:
-        return _describe(snapshot, replace(_nothing(snapshot, demand, (Reason.RECONCILE_FAILED, failure)), decision=decision), now)
+        failed = _nothing(snapshot, demand, selection, (Reason.RECONCILE_FAILED, failure))
+        return _describe(snapshot, replace(failed, decision=decision), now)
     tick = Tick(
         demand=demand,
         decision=decision,
+        selection=selection,
         steps=step_fleet(snapshot, context, decision, fleet),
         children=_children(snapshot, children),
         templates=frozenset(context.templates.digest(mode) for mode in Mode),
@@ -75,9 +81,9 @@ def plan(snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Pl
     return _describe(snapshot, tick, now)
 
 
-def _nothing(snapshot: Snapshot, demand: Demand | NoDemand, problem: tuple[str, str]) -> Tick:
+def _nothing(snapshot: Snapshot, demand: Demand | NoDemand, selection: Selection, problem: tuple[str, str]) -> Tick:
     """Nothing can be done: the slots are only looked at."""
-    return Tick(demand=demand, decision=None, steps=FleetSteps(snapshot=snapshot), problem=problem)
+    return Tick(demand=demand, decision=None, selection=selection, steps=FleetSteps(snapshot=snapshot), problem=problem)
 
 
 def _children(snapshot: Snapshot, wanted: tuple[Manifest | EnsureSecret, ...]) -> tuple[Action, ...]:
@@ -114,10 +120,12 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
         demand=tick.demand,
         decision=tick.decision,
         capacity_seen=policy.mtp_capacity_tokens_per_second,
+        selection=tick.selection,
         templates=tick.templates,
         problem=tick.problem,
     )
     hardware = snapshot.hardware
+    outlook = tick.decision.outlook if tick.decision is not None else None
     parts = status.Parts(
         snapshot=snapshot,
         slots=lines,
@@ -130,6 +138,9 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
         median_flip_seconds=flip_seconds(service.status.model_copy(update={"history": entries})),
         image=engine_image(service.spec, hardware.spec) if hardware else None,
         served_name=served_name(service.spec.model),
+        profile=prediction.profile_in_use(tick.selection),
+        loop=prediction.loop_seen(outlook),
+        outlook=prediction.outlook_seen(outlook),
         problem=tick.problem[0] if tick.problem else None,
     )
     new = status.build(parts, now)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mtpilot.api.status import Condition, ConditionStatus, ConditionType, SlotPhase, SlotStatus
+from mtpilot.api.throughput_profile import Acceptance
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
 from mtpilot.model.names import gateway_name
 from mtpilot.model.reasons import Reason
@@ -17,6 +19,7 @@ from mtpilot.rollout.choose import pods_of
 from mtpilot.rollout.pods import IMAGE_REASONS, live, trouble
 
 from .history import timestamp
+from .profiles import Selection
 
 Finding = tuple[ConditionStatus, str, str]
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -32,6 +35,7 @@ class Findings:
     demand: Demand | NoDemand
     decision: Decision | None
     capacity_seen: str | None
+    selection: Selection
     templates: frozenset[str] = frozenset()
     problem: tuple[str, str] | None = None  # reason and message of a spec that cannot be carried out
 
@@ -86,10 +90,27 @@ def _metrics(found: Findings) -> Finding:
 
 
 def _calibrated(found: Findings) -> Finding:
-    spec = found.snapshot.service.spec
-    missing = f"no ThroughputProfile for {spec.model.source} on {spec.hardware_class}: two thresholds on demand decide"
-    seen = "the capacity of a full mtp replica was seen" if found.capacity_seen else "the capacity of a full mtp replica was not seen yet"
-    return FALSE, Reason.UNCALIBRATED, f"{missing}; {seen}"
+    selection = found.selection
+    calibration, profile = selection.calibration, selection.profile
+    if calibration is None or profile is None or profile.spec is None:
+        seen = (
+            "the capacity of a full mtp replica was seen" if found.capacity_seen else "the capacity of a full mtp replica was not seen yet"
+        )
+        return FALSE, selection.reason, f"{selection.message}; until then two thresholds on demand decide, and {seen}"
+    text = f"{calibration.profile} ({selection.message}): {_measured(calibration, profile.spec.acceptance)}"
+    return TRUE, selection.reason, "; ".join((text, *selection.notes))
+
+
+def _measured(calibration: Calibration, acceptance: Acceptance) -> str:
+    """What the curves say, in numbers that stand still."""
+    accepted = calibration.curves.accept_length
+    length = f", accept length {accepted:.2f}" if accepted is not None else ""
+    crossover = (
+        f"crossover at {calibration.crossover:.0f} requests at one replica, bound by {calibration.bound or 'nothing'}"
+        if calibration.crossover is not None
+        else "no crossover"
+    )
+    return f"{calibration.context_tokens} tokens of context, {acceptance} acceptance{length}, {crossover}, verdict {calibration.verdict}"
 
 
 def _settled(found: Findings) -> Finding:

@@ -19,7 +19,10 @@ from mtpilot.api.status import (
     FlipStatus,
     HistoryEntry,
     InferenceServiceStatus,
+    LoopStatus,
+    OutlookStatus,
     PolicyState,
+    ProfileInUseStatus,
     SlotPhase,
     SlotStatus,
     SummaryStatus,
@@ -36,6 +39,7 @@ from mtpilot.rollout.context import Step
 from .history import timestamp
 
 REFRESH_SECONDS = 60.0
+SURE = 0.7  # confidence in a kind of load
 NOTABLE = 0.2  # share by which a number must differ from the written one
 _NUMBER = re.compile(r"\d+")
 _QUIET_REASONS = (Reason.STEADY, Reason.STABILIZING, Reason.CAPACITY_UNKNOWN)
@@ -56,6 +60,9 @@ class Parts:
     median_flip_seconds: float | None
     image: str | None
     served_name: str | None
+    profile: ProfileInUseStatus
+    loop: LoopStatus | None = None
+    outlook: OutlookStatus | None = None
     problem: str | None = None  # reason for which nothing can be done
 
 
@@ -93,7 +100,7 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
     service = parts.snapshot.service
     serving = sum(slot.phase is SlotPhase.SERVING for slot in parts.slots)
     demand = _demand(parts.demand, parts.snapshot.metrics)
-    decision = _decision(parts.decision, service.status.decision, now)
+    decision = _decision(parts, service.status.decision, now)
     recommended = parts.decision.recommended if parts.decision else None
     return InferenceServiceStatus(
         observed_generation=service.generation,
@@ -105,7 +112,11 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
         demand=demand,
         policy=parts.policy,
         decision=decision,
-        flip=FlipStatus(median_duration=_duration(parts.median_flip_seconds)),
+        loop=parts.loop,
+        profile=parts.profile,
+        flip=FlipStatus(
+            median_duration=_duration(parts.median_flip_seconds), price_of_return=parts.outlook.price_of_return if parts.outlook else None
+        ),
         history=parts.history,
         effective=_effective(service.spec, parts),
         summary=SummaryStatus(
@@ -153,17 +164,25 @@ def _load(demand: DemandStatus | None) -> str:
     return f"{demand.output_tokens_per_second} tok/s, {demand.in_flight} in flight{queued}"
 
 
-def _decision(decision: Decision | None, before: DecisionStatus | None, now: datetime) -> DecisionStatus | None:
+def _decision(parts: Parts, before: DecisionStatus | None, now: datetime) -> DecisionStatus | None:
+    decision = parts.decision
     if decision is None:
         return None
     same = before is not None and before.reason == decision.reason and before.at is not None
     at = before.at if same and before is not None else timestamp(now)
-    return DecisionStatus(reason=decision.reason, message=decision.message[:1024], at=at, would_change=decision.would_change[:1024] or None)
+    return DecisionStatus(
+        reason=decision.reason,
+        message=decision.message[:1024],
+        at=at,
+        would_change=decision.would_change[:1024] or None,
+        outlook=parts.outlook,
+    )
 
 
 def matters(status: InferenceServiceStatus) -> dict[str, Any]:
     """The part of a status whose change is worth a write at once."""
-    kept = status.model_dump(by_alias=True, exclude_none=True, exclude={"demand", "policy", "decision"})
+    moving = {"demand": True, "policy": True, "decision": True, "loop": True, "flip": {"price_of_return"}}
+    kept = status.model_dump(by_alias=True, exclude_none=True, exclude=moving)
     kept["summary"] = {key: value for key, value in kept["summary"].items() if key not in ("load", "reason")}
     reason = status.decision.reason if status.decision else None
     kept["reason"] = Reason.STEADY if reason in _QUIET_REASONS else reason
@@ -189,9 +208,18 @@ def moved_on(old: InferenceServiceStatus, new: InferenceServiceStatus) -> bool:
     """Whether a number left the written one by more than NOTABLE, or the rule began to lean the other way."""
     if (old.demand is None) != (new.demand is None) or old.policy.pressure != new.policy.pressure:
         return True
+    if _loop_changed(old.loop, new.loop):
+        return True
     if [slot.message for slot in old.slots] != [slot.message for slot in new.slots]:
         return True
     return any(abs(a - b) > max(NOTABLE * max(a, b), 2.0) for a, b in zip(_numbers(old), _numbers(new), strict=True))
+
+
+def _loop_changed(old: LoopStatus | None, new: LoopStatus | None) -> bool:
+    """Whether another kind of load is there for sure; around even odds the kind changes with every sample and says nothing."""
+    if old is None or new is None:
+        return (old is None) != (new is None)
+    return old.kind is not new.kind and float(new.confidence) >= SURE
 
 
 def worth_a_write(old: InferenceServiceStatus, new: InferenceServiceStatus, now: datetime) -> bool:

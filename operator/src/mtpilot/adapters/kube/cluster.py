@@ -1,6 +1,7 @@
 """`ports.Cluster` over the Kubernetes API."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 
 from mtpilot.api.hardware_class import HardwareClassSpec
@@ -8,6 +9,7 @@ from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import FIELD_MANAGER
 from mtpilot.model.plan import Action, Event, ReleaseService
 from mtpilot.model.snapshot import Manifest, Service, Snapshot
+from mtpilot.reconcile.profile_status import profile_status
 
 from .client import KubeClient
 from .events import EventPoster
@@ -15,8 +17,8 @@ from .execute import Executor
 from .fields import metadata_of
 from .gather import NodeReader, gather_service, gather_snapshot, is_held
 from .hardware import status_of
-from .paths import HARDWARE_CLASS
-from .profiles import ProfileReader
+from .paths import HARDWARE_CLASS, THROUGHPUT_PROFILE
+from .profiles import Mark, ProfileReader, profile_from_object, profile_mark
 
 
 class KubeCluster:
@@ -28,6 +30,7 @@ class KubeCluster:
         self._profiles = ProfileReader(client)
         self._executor = Executor(client)
         self._events = EventPoster(client)
+        self._judged: set[Mark] = set()  # profiles whose status was brought up to date by this process
         self._held: set[str] = set()  # uids that had our finalizer when last read
 
     async def gather(self, namespace: str, name: str) -> Snapshot | None:
@@ -65,6 +68,29 @@ class KubeCluster:
         """Bring the status of every hardware class up to date; returns how many had to be written."""
         classes = await self.client.list_all(*HARDWARE_CLASS)
         return sum(await asyncio.gather(*(self._refresh(obj) for obj in classes)))
+
+    async def refresh_profiles(self, namespaces: Sequence[str]) -> int:
+        """Bring the status of every throughput profile up to date, each generation once; returns how many had to be written."""
+        found = await asyncio.gather(
+            *(self.client.list_all(*THROUGHPUT_PROFILE, namespace=namespace, cached=True) for namespace in namespaces or (None,))
+        )
+        objects = [obj for listed in found for obj in listed]
+        marks = {profile_mark(obj) for obj in objects}
+        written = [await self._refresh_profile(obj) for obj in objects if profile_mark(obj) not in self._judged]
+        self._judged &= marks
+        return sum(written)
+
+    async def _refresh_profile(self, obj: Manifest) -> bool:
+        """NB: in a thread: a fit with its bootstrap takes longer than the loops of the services may wait."""
+        judged = await asyncio.to_thread(profile_status, profile_from_object(obj))
+        status = judged.model_dump(mode="json", by_alias=True, exclude_none=True)
+        metadata = metadata_of(obj)
+        if obj.get("status", {}) != status:
+            await self._apply_status(
+                "ThroughputProfile", status, name=metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
+            )
+        self._judged.add(profile_mark(obj))
+        return obj.get("status", {}) != status
 
     async def _refresh(self, obj: Manifest) -> bool:
         spec = HardwareClassSpec.model_validate(obj.get("spec") or {})

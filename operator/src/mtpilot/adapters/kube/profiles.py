@@ -14,7 +14,13 @@ from .client import KubeClient
 from .fields import metadata_of
 from .paths import THROUGHPUT_PROFILE
 
-_Mark = tuple[str, int]  # uid, generation
+Mark = tuple[str, int]  # uid, generation
+
+
+def profile_mark(obj: Manifest) -> Mark:
+    """What tells one state of a profile's spec from every other."""
+    metadata = metadata_of(obj)
+    return str(metadata["uid"]), int(metadata.get("generation") or 0)
 
 
 def profile_from_object(obj: Manifest) -> Profile:
@@ -34,16 +40,15 @@ class ProfileReader:
     """Profiles by namespace, shared by all its services."""
 
     client: KubeClient
-    _parsed: dict[str, dict[_Mark, Profile]] = field(default_factory=dict)
+    _parsed: dict[str, dict[Mark, Profile]] = field(default_factory=dict)
 
     async def of_namespace(self, namespace: str) -> tuple[Profile, ...]:
         """All profiles of the namespace, by name. Raises ClusterError."""
         objects = await self.client.list_all(*THROUGHPUT_PROFILE, namespace=namespace, cached=True)
         known = self._parsed.get(namespace, {})
-        found: dict[_Mark, Profile] = {}
+        found: dict[Mark, Profile] = {}
         for obj in objects:
-            metadata = metadata_of(obj)
-            mark = (str(metadata["uid"]), int(metadata.get("generation") or 0))
+            mark = profile_mark(obj)
             found[mark] = known.get(mark) or profile_from_object(obj)
         self._parsed[namespace] = found
         return tuple(sorted(found.values(), key=lambda profile: profile.name))
