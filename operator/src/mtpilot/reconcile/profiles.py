@@ -66,8 +66,8 @@ def workload_context_tokens(spec: InferenceServiceSpec) -> int:
 
 
 def octaves(context_tokens: int, wanted_tokens: int) -> int:
-    """How many factors of two lie between two contexts, rounded down."""
-    return math.floor(abs(math.log2(context_tokens / wanted_tokens)))
+    """How far apart two contexts are: 0 up to a factor of two, 1 up to a factor of four, and so on."""
+    return max(math.ceil(abs(math.log2(context_tokens / wanted_tokens))) - 1, 0)
 
 
 def select(snapshot: Snapshot) -> Selection:
