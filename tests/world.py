@@ -16,7 +16,7 @@ from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.names import ANNOTATION_DIGEST, ANNOTATION_ROLLOUT_STATE, LABEL_MODE, LABEL_TEMPLATE_DIGEST
 from mtpilot.model.plan import Action, ApplyObject, DeleteObject, EnsureSecret, Plan, ReleaseService, SetRolloutState, SetServing
 from mtpilot.model.slots import EngineLoad, Pod, Slot, TemplateRevision, decode_state, encode_state
-from mtpilot.model.snapshot import Child, HardwareView, Manifest, Service, Snapshot
+from mtpilot.model.snapshot import Child, HardwareView, Manifest, Profile, Service, Snapshot
 from mtpilot.ports import ClusterError
 from mtpilot.reconcile import plan
 
@@ -97,6 +97,7 @@ class World:
     pods: dict[str, Pod] = field(default_factory=dict)
     engines: dict[str, Engine] = field(default_factory=dict)
     children: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    profiles: tuple[Profile, ...] = ()
     memory: PolicyState | None = None  # of the operator process that lives now
     lost: int = 0
     writes: int = 0
@@ -181,6 +182,7 @@ class World:
             slots=tuple(self._slot(deployment) for deployment in self.deployments.values()),
             pods=tuple(self.pods.values()),
             children=tuple(self._child(key, manifest) for key, manifest in self.children.items()),
+            profiles=self.profiles,
             engines=loads if self.reachable else {},
             metrics=self._metrics(),
             memory=self.memory,
