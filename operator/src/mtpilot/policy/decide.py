@@ -16,6 +16,7 @@ from . import uncalibrated
 from .advice import Advice
 from .bounds import pinned_mix, step_towards
 from .guards import AUTO_CHAIN, PINNED_CHAIN, Proposal, first_violation, one_move_in_flight
+from .lasting import UNPRESSED
 from .phrases import names
 
 _NO_DEMAND_CHANGES = {
@@ -54,7 +55,7 @@ def decide(  # noqa: PLR0917 - in the order of the interface; callers may name t
     advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
     if advice.assessment.frozen:
         text = f"{fleet.mix} stays: the series of {names(advice.assessment.frozen)} stand still, its engine reports another load"
-        rested = advice.state.model_copy(update={"pressure": None, "pressure_since": None})  # no signal is told from such numbers
+        rested = advice.state.model_copy(update=UNPRESSED)  # no signal is told from such numbers
         return _hold(fleet.mix, Reason.STALE_SERIES, text, "series that agree with the engines", rested)
     return _guarded(spec, advice, fleet, now)
 
@@ -62,7 +63,7 @@ def decide(  # noqa: PLR0917 - in the order of the interface; callers may name t
 def _rested(state: PolicyState) -> PolicyState:
     """Without replicas there is no load to remember; what mtp can do, and when it moved, stays true."""
     return state.model_copy(
-        update={"smoothed_tokens_per_second": None, "queued_samples": 0, "pressure": None, "pressure_since": None, "observed_at": None}
+        update={"smoothed_tokens_per_second": None, "in_system": None, "queued_samples": 0, "observed_at": None, **UNPRESSED}
     )
 
 
@@ -101,7 +102,7 @@ def _pinned(spec: InferenceServiceSpec, demand: Demand | NoDemand, fleet: FleetS
     target = pinned_mix(spec, fleet.replicas)
     if isinstance(demand, Demand):
         advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
-        state = advice.state.model_copy(update={"pressure": None, "pressure_since": None})
+        state = advice.state.model_copy(update=UNPRESSED)
     to = step_towards(fleet.mix, target)
     proposal = Proposal(spec=spec, fleet=fleet, now=now, to=to or Mode.MTP)
     violation = first_violation(PINNED_CHAIN if to is not None else (one_move_in_flight,), proposal)

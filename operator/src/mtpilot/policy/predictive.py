@@ -5,7 +5,6 @@ cheaper by the margin is due. The price of return is what the absence in a way b
 back was the better choice: a cheap flip at night must pay for the dear one in the morning.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .forecast import TINY, Forecast
@@ -50,13 +49,12 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
-    """costs: request-minutes by number of batch replicas, the present one among them. best: the cheapest by itself.
+class Choice:
+    """best: the cheapest mix by itself, as a number of batch replicas. price: request-minutes of the way back from it.
 
-    price: request-minutes of the way back from `best`. due: `best` is cheaper by the margin, its price in it.
+    due: it is cheaper by the margin, its price in it.
     """
 
-    costs: dict[int, float]
     best: int
     price: float
     due: bool
@@ -96,23 +94,21 @@ def take(
     )
 
 
-def weigh(
-    settings: PredictiveSettings, memory: Memory, forecast: Forecast, candidates: Sequence[int], missed: frozenset[int] = frozenset()
-) -> Weighed:
-    """Price the present mix and each of `candidates`.
+def choose(
+    settings: PredictiveSettings, memory: Memory, here: int, costs: dict[int, float], missed: frozenset[int] = frozenset()
+) -> Choice:
+    """The best of the mixes that were priced, the present one (`here`) among them.
 
     missed: mixes that miss a latency target which another one meets; they are chosen by nobody, and the present one is left.
     """
-    here = forecast.batch
-    costs = forecast.costs({here, *candidates})
     allowed = [k for k in costs if k not in missed] or list(costs)
     best = min(allowed, key=lambda k: (costs[k], abs(k - here), k))
     if best == here:
-        return Weighed(costs=costs, best=here, price=0.0, due=False)
+        return Choice(best=here, price=0.0, due=False)
     learned = memory.price_to_batch if best > here else memory.price_to_mtp
     price = settings.price_of_return * (learned or 0.0) * abs(best - here)
     due = here not in allowed or costs[best] + price < costs[here] * (1.0 - settings.margin) - TINY
-    return Weighed(costs=costs, best=best, price=price, due=due)
+    return Choice(best=best, price=price, due=due)
 
 
 def learn_prices(

@@ -6,7 +6,7 @@ that runs depends on the mode, and a threshold on it latches or flaps. Between t
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import PolicyState
@@ -16,18 +16,13 @@ from mtpilot.model.reasons import Reason
 from .advice import Advice
 from .assess import Assessment, advance
 from .bounds import batch_bounds, step_towards, with_batch
+from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, stable_at
 from .phrases import clock, count, names, rate, span
-from .timing import from_text, seconds, to_text
 
 QUEUED_SAMPLES_FOR_UP = 2
 # A way out of batch while mtp has never been seen full: what runs would fit into a quarter of the mtp slots, so whatever
 # mtp can do per slot, it can do this. Without it a fleet that starts in batch, or whose mtp template changes, would stay there.
 SURE_TO_FIT_SHARE = 0.25
-# A signal counts as lasting across a gap of six of the caller's usual ticks, or of twice its own stabilization: less would
-# let a slow API server or Prometheus keep a fleet in overload from ever moving.
-PATIENCE_SECONDS = 60.0
-
-_PRESSURE = {Mode.BATCH: "Up", Mode.MTP: "Down"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +39,8 @@ def advise(*, spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, sta
     """See `Advise`."""
     after, assessment = advance(spec, demand, fleet, state, now)
     wanted = _wanted(spec, assessment, fleet.mix)
-    signal = None if wanted is None else _signal(spec, *wanted, since=_lasting_since(spec, wanted[0], fleet, state, now))
-    after = after.model_copy(
-        update={
-            "pressure": None if signal is None else _PRESSURE[signal.to],
-            "pressure_since": None if signal is None else to_text(signal.since),
-        }
-    )
+    signal = None if wanted is None else _signal(spec, *wanted, since=lasting_since(spec, wanted[0], fleet, state, now))
+    after = after.model_copy(update=UNPRESSED if signal is None else pressed(signal.to, signal.since))
     bounded = with_batch(spec, fleet.mix.total, fleet.mix.batch)
     stable = signal is not None and signal.stable_at <= now
     if bounded != fleet.mix:
@@ -75,23 +65,7 @@ def _wanted(spec: InferenceServiceSpec, a: Assessment, mix: Mix) -> tuple[Mode, 
 
 
 def _signal(spec: InferenceServiceSpec, to: Mode, reason: Reason, *, since: datetime) -> Signal:
-    return Signal(to=to, reason=reason, since=since, stable_at=since + timedelta(seconds=_stabilization_seconds(spec, to)))
-
-
-def _lasting_since(spec: InferenceServiceSpec, to: Mode, fleet: FleetState, state: PolicyState, now: datetime) -> datetime:
-    """Since when the signal has lasted. It starts anew while a slot is away: the absence itself makes queues."""
-    since = from_text(state.pressure_since)
-    seen = from_text(state.observed_at)
-    if state.pressure != _PRESSURE[to] or fleet.moving is not None or since is None or seen is None:
-        return now
-    gap = (now - seen).total_seconds()
-    unbroken = 0 <= gap <= max(2 * _stabilization_seconds(spec, to), PATIENCE_SECONDS)
-    return since if unbroken and since <= now else now
-
-
-def _stabilization_seconds(spec: InferenceServiceSpec, to: Mode) -> float:
-    stabilization = spec.policy.stabilization
-    return seconds(stabilization.up if to is Mode.BATCH else stabilization.down)
+    return Signal(to=to, reason=reason, since=since, stable_at=stable_at(spec, to, since))
 
 
 def _target(spec: InferenceServiceSpec, signal: Signal, mix: Mix) -> Mix:
@@ -131,7 +105,7 @@ def _relief(spec: InferenceServiceSpec, to: Mode, a: Assessment) -> str:
 
 
 def _stabilizing(spec: InferenceServiceSpec, signal: Signal, a: Assessment, mix: Mix, state: PolicyState) -> Advice:
-    wait = span(_stabilization_seconds(spec, signal.to))
+    wait = span(stabilization_seconds(spec, signal.to))
     return Advice(
         recommended=mix,
         to=None,
@@ -176,7 +150,7 @@ def _steady(spec: InferenceServiceSpec, a: Assessment, mix: Mix, state: PolicySt
 
 def _thresholds(spec: InferenceServiceSpec, a: Assessment, mix: Mix) -> str:
     """The loads that would move this fleet, each with the time it must last."""
-    up, down = (span(_stabilization_seconds(spec, to)) for to in (Mode.BATCH, Mode.MTP))
+    up, down = (span(stabilization_seconds(spec, to)) for to in (Mode.BATCH, Mode.MTP))
     parts = []
     fewest, most = batch_bounds(spec, mix.total)
     if mix.batch < most:
