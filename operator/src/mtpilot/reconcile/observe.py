@@ -39,7 +39,9 @@ def recent_moves(snapshot: Snapshot, now: datetime) -> tuple[datetime, ...]:
 
 def last_move(snapshot: Snapshot) -> tuple[datetime | None, Mode | None]:
     """When the mix last began or ended to move (dwell counts from there), and the mode that the replica was to go to."""
-    moves = [(datetime.fromisoformat(entry.at), entry.to_mode) for entry in snapshot.service.status.history]
+    moves: list[tuple[datetime, Mode | None]] = [
+        (datetime.fromisoformat(entry.at), entry.to_mode) for entry in snapshot.service.status.history
+    ]
     for slot in snapshot.slots:
         state = state_of(slot)
         to = state.from_mode.other if state.from_mode is not None else None

@@ -181,8 +181,8 @@ def _decision(parts: Parts, before: DecisionStatus | None, now: datetime) -> Dec
 
 def matters(status: InferenceServiceStatus) -> dict[str, Any]:
     """The part of a status whose change is worth a write at once."""
-    moving = {"demand": True, "policy": True, "decision": True, "loop": True, "flip": {"price_of_return"}}
-    kept = status.model_dump(by_alias=True, exclude_none=True, exclude=moving)
+    kept = status.model_dump(by_alias=True, exclude_none=True, exclude={"demand", "policy", "decision", "loop"})
+    kept["flip"].pop("priceOfReturn", None)
     kept["summary"] = {key: value for key, value in kept["summary"].items() if key not in ("load", "reason")}
     reason = status.decision.reason if status.decision else None
     kept["reason"] = Reason.STEADY if reason in _QUIET_REASONS else reason

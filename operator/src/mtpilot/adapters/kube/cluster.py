@@ -84,13 +84,13 @@ class KubeCluster:
         """NB: in a thread: a fit with its bootstrap takes longer than the loops of the services may wait."""
         judged = await asyncio.to_thread(profile_status, profile_from_object(obj))
         status = judged.model_dump(mode="json", by_alias=True, exclude_none=True)
-        metadata = metadata_of(obj)
-        if obj.get("status", {}) != status:
+        metadata, differs = metadata_of(obj), bool(obj.get("status", {}) != status)
+        if differs:
             await self._apply_status(
                 "ThroughputProfile", status, name=metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
             )
         self._judged.add(profile_mark(obj))
-        return obj.get("status", {}) != status
+        return differs
 
     async def _refresh(self, obj: Manifest) -> bool:
         spec = HardwareClassSpec.model_validate(obj.get("spec") or {})
