@@ -19,6 +19,8 @@ from .types import (
     FRACTION_PATTERN,
     LABEL_VALUE_PATTERN,
     QUANTITY_PATTERN,
+    SHA256_PATTERN,
+    SIGNED_DECIMAL_PATTERN,
 )
 
 _DEFAULT = re.compile(r"(?:(?<=^)|\. |; )[Dd]efault: (?P<value>.*)$")
@@ -26,6 +28,8 @@ _DEFAULT = re.compile(r"(?:(?<=^)|\. |; )[Dd]efault: (?P<value>.*)$")
 _NAMED_PATTERNS = {
     DURATION_PATTERN: "duration",
     DECIMAL_PATTERN: "decimal",
+    SIGNED_DECIMAL_PATTERN: "signed decimal",
+    SHA256_PATTERN: "sha256",
     FRACTION_PATTERN: "share",
     QUANTITY_PATTERN: "quantity",
     LABEL_VALUE_PATTERN: "label value",

@@ -20,7 +20,7 @@ from .inference_service import (
     Thresholds,
     WorkloadSpec,
 )
-from .throughput_profile import Curve, CurvePoint
+from .throughput_profile import Curve, CurvePoint, ProfileFit
 from .types import ApiModel
 
 _SPEC = InferenceServiceSpec
@@ -41,6 +41,16 @@ def _source_form(name: str, field: str) -> Rule:
         expression=form if field == "source" else f"!has({path}) || ({form})",
         message=f"{field} must be hf://ORG/NAME, s3://BUCKET/PATH or a path below the cache without '..'",
         field_path=f".{field}",
+    )
+
+
+def _accept_length(name: str) -> Rule:
+    """On whatever has an acceptLength."""
+    return Rule(
+        name=name,
+        expression="!has(self.acceptLength) || (double(self.acceptLength) >= 1.0 && double(self.acceptLength) <= 257.0)",
+        message="acceptLength must be from 1 (nothing accepted) to 257: it counts the bonus token",
+        field_path=".acceptLength",
     )
 
 
@@ -242,33 +252,36 @@ RULES: Mapping[type[ApiModel], tuple[Rule, ...]] = {
             message="perRequestTokensPerSecond must be above 0 and not exceed outputTokensPerSecond",
             field_path=".perRequestTokensPerSecond",
         ),
+        _accept_length("point-accept-length-range"),
     ),
     Curve: (
         Rule(
-            name="mtp-accept-length",
-            expression="self.mode != 'mtp' || has(self.acceptLength)",
-            message="acceptLength is required on a curve of mode mtp: without it the curve cannot be corrected to live acceptance",
-            field_path=".acceptLength",
-            reason=Reason.REQUIRED,
-        ),
-        Rule(
             name="batch-no-accept-length",
-            expression="self.mode != 'batch' || !has(self.acceptLength)",
+            expression="self.mode != 'batch' || (!has(self.acceptLength) && !self.points.exists(p, has(p.acceptLength)))",
             message="acceptLength has no meaning on a curve of mode batch",
             field_path=".acceptLength",
             reason=Reason.FORBIDDEN,
         ),
-        Rule(
-            name="accept-length-range",
-            expression="!has(self.acceptLength) || (double(self.acceptLength) >= 1.0 && double(self.acceptLength) <= 257.0)",
-            message="acceptLength must be from 1 (nothing accepted) to 257: it counts the bonus token",
-            field_path=".acceptLength",
-        ),
+        _accept_length("accept-length-range"),
         Rule(
             name="points-rise",
             expression="self.points.map(p, p.concurrency).isSorted()",
             message="points must stand by rising concurrency",
             field_path=".points",
+        ),
+    ),
+    ProfileFit: (
+        Rule(
+            name="fit-parameters",
+            expression="(self.method == 'StepTime') == has(self.parameters) && (!has(self.parameters) || has(self.draftTokens))",
+            message="fit: method StepTime needs parameters and draftTokens, method Interpolation must not have parameters",
+            field_path=".parameters",
+        ),
+        Rule(
+            name="fit-experts",
+            expression="has(self.experts) == has(self.activeExperts) && (!has(self.experts) || self.activeExperts < self.experts)",
+            message="fit: experts and activeExperts belong together, and activeExperts must be below experts",
+            field_path=".activeExperts",
         ),
     ),
 }

@@ -18,18 +18,22 @@ API_VERSION = f"{GROUP}/{VERSION}"
 # NB: CEL's duration is a 64-bit count of nanoseconds (292 years); the digit limits keep the sum of all parts below it.
 DURATION_PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$"
 DECIMAL_PATTERN = r"^[0-9]+(\.[0-9]+)?$"
+SIGNED_DECIMAL_PATTERN = r"^-?[0-9]+(\.[0-9]+)?$"
 FRACTION_PATTERN = r"^(0(\.[0-9]+)?|1(\.0+)?)$"
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi)?$"
+SHA256_PATTERN = r"^[0-9a-f]{64}$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 DNS_LABEL_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 Duration = Annotated[str, Field(pattern=DURATION_PATTERN, min_length=2, max_length=32)]
 Decimal = Annotated[str, Field(pattern=DECIMAL_PATTERN, min_length=1, max_length=32)]
+SignedDecimal = Annotated[str, Field(pattern=SIGNED_DECIMAL_PATTERN, min_length=1, max_length=32)]
 Fraction = Annotated[str, Field(pattern=FRACTION_PATTERN, min_length=1, max_length=16)]
 Quantity = Annotated[str, Field(pattern=QUANTITY_PATTERN, min_length=1, max_length=32)]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"}, max_length=40)]
 EngineArg = Annotated[str, Field(min_length=1, max_length=1024)]
 LabelValue = Annotated[str, Field(pattern=LABEL_VALUE_PATTERN, max_length=63)]
+Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN, max_length=64)]
 Toleration = Annotated[
     dict[str, Any],
     WithJsonSchema(
