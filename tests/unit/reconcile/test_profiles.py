@@ -130,3 +130,10 @@ def test_a_profile_that_cannot_be_used_says_why():
 def test_the_same_or_an_unknown_engine_version_is_no_note(engine: str | None):
     measured = profile(provenance={"engine": engine} if engine else {})
     assert select(snapshot(measured)).notes == ()
+
+
+def test_other_engine_arguments_are_said():
+    running = World().tick().status.effective.flags_sha256
+    assert select(snapshot(profile(provenance={"flagsSha256": running}))).notes == ()
+    other = select(snapshot(profile(provenance={"flagsSha256": "0" * 64})))
+    assert other.notes == ("measured with other engine arguments than those that run",)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from .inference_service import MixSpec, Mode
 from .throughput_profile import Bound, Verdict
-from .types import ApiModel, Decimal, Timestamp
+from .types import ApiModel, Decimal, Sha256, Timestamp
 
 Text = Annotated[str, Field(max_length=1024)]
 Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)]
@@ -212,6 +212,9 @@ class EffectiveStatus(ApiModel):
     image: str | None = Field(default=None, max_length=512, description="Engine image")
     served_name: str | None = Field(default=None, max_length=128, description="Model name in requests")
     strategy: str | None = Field(default=None, max_length=16, description="What rollout.strategy Auto means here")
+    flags_sha256: Sha256 | None = Field(
+        default=None, alias="flagsSha256", description="Digest of the engine arguments of both modes, for a profile's provenance"
+    )
 
 
 class InferenceServiceStatus(ApiModel):

@@ -19,7 +19,8 @@ from mtpilot.model.snapshot import Profile, Snapshot
 from mtpilot.policy.timing import from_text
 from mtpilot.render.arguments import engine_image
 
-from .calibrating import UnusableProfile, calibrate
+from .calibrating import UnusableProfileError, calibrate
+from .templates import running_flags
 
 COMMAND = "mtpilot profile fit points.csv -o profile.yaml"
 _BY_ACCEPTANCE = (Acceptance.NATURAL, Acceptance.SEMI_SYNTHETIC, Acceptance.SYNTHETIC)
@@ -112,7 +113,7 @@ def _candidates(profiles: Sequence[Profile], spec: InferenceServiceSpec) -> tupl
         assert profile.spec is not None  # noqa: S101 - the callers leave those out
         try:
             calibration = _calibrate(profile.name, profile.spec, wanted)
-        except UnusableProfile as error:
+        except UnusableProfileError as error:
             broken.append((profile.name, str(error)))
         else:
             found.append(_Candidate(profile=profile, spec=profile.spec, calibration=calibration, wanted_tokens=wanted))
@@ -164,6 +165,9 @@ def _engine_notes(measured: ThroughputProfileSpec, snapshot: Snapshot) -> list[s
     then, now = _VERSION.search(measured.provenance.engine or ""), _VERSION.search(image.rpartition(":")[2])
     if then is not None and now is not None and then.group() != now.group():
         return [f"measured with {measured.provenance.engine}, the image has {now.group()}"]
+    flags = measured.provenance.flags_sha256
+    if flags is not None and flags != running_flags(snapshot.service, snapshot.hardware):
+        return ["measured with other engine arguments than those that run"]
     return []
 
 

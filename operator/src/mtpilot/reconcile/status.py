@@ -33,10 +33,11 @@ from mtpilot.model.metrics import MetricsView
 from mtpilot.model.names import selector
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState
-from mtpilot.model.snapshot import Snapshot
+from mtpilot.model.snapshot import Service, Snapshot
 from mtpilot.rollout.context import Step
 
 from .history import timestamp
+from .templates import running_flags
 
 REFRESH_SECONDS = 60.0
 SURE = 0.7  # confidence in a kind of load
@@ -118,7 +119,7 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
             median_duration=_duration(parts.median_flip_seconds), price_of_return=parts.outlook.price_of_return if parts.outlook else None
         ),
         history=parts.history,
-        effective=_effective(service.spec, parts),
+        effective=_effective(service, parts),
         summary=SummaryStatus(
             mix=str(parts.mix),
             recommended=str(recommended) if recommended else "",
@@ -134,8 +135,14 @@ def _duration(seconds: float | None) -> str | None:
     return format_duration(timedelta(seconds=round(seconds))) if seconds is not None else None
 
 
-def _effective(spec: InferenceServiceSpec, parts: Parts) -> EffectiveStatus:
-    return EffectiveStatus(image=parts.image, served_name=parts.served_name, strategy=_strategy(spec))
+def _effective(service: Service, parts: Parts) -> EffectiveStatus:
+    spec = service.spec
+    return EffectiveStatus(
+        image=parts.image,
+        served_name=parts.served_name,
+        strategy=_strategy(spec),
+        flags_sha256=running_flags(service, parts.snapshot.hardware),
+    )
 
 
 def _strategy(spec: InferenceServiceSpec) -> RolloutStrategy:

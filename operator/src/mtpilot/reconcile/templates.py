@@ -13,6 +13,8 @@ from mtpilot.model.plan import EnsureSecret
 from mtpilot.model.slots import RolloutState, Slot, encode_state
 from mtpilot.model.snapshot import HardwareView, Manifest, Service
 from mtpilot.render.children import render_children
+from mtpilot.render.errors import InvalidArguments
+from mtpilot.render.flags_digest import flags_sha256
 from mtpilot.render.slot import render_slot, slot_from_template, template_digest
 
 _KEPT = 1024
@@ -48,6 +50,19 @@ def _slot(inputs: _Inputs, index: int, mode: Mode) -> Manifest:
 @lru_cache(maxsize=_KEPT)
 def _children(inputs: _Inputs) -> tuple[Manifest | EnsureSecret, ...]:
     return render_children(inputs.service, inputs.hardware)
+
+
+@lru_cache(maxsize=_KEPT)
+def _flags_sha256(inputs: _Inputs) -> str | None:
+    try:
+        return flags_sha256(inputs.service.spec, inputs.hardware.spec)
+    except InvalidArguments:
+        return None
+
+
+def running_flags(service: Service, hardware: HardwareView | None) -> str | None:
+    """Digest of the engine arguments of both modes; None where nothing valid can be rendered."""
+    return _flags_sha256(_Inputs(service, hardware)) if hardware is not None else None
 
 
 class RenderedTemplates:
