@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpilot.api.inference_service import Mode
 from mtpilot.curves.curve import CurvePair
 
+from .driver import LEFTOVER_MINUTES, Moment, Site, Steering
 from .fleet import LEVELS, Tables, tables
 from .loads import Load
 from .traces import SECONDS_PER_MINUTE, Floats
 
-LEFTOVER_MINUTES = 5.0  # that each request which still waits at the end is charged
 QUEUE_LEVELS = 32
 _QUEUE_RATIO = 3000.0  # of the longest to the finest queue that the grid tells apart
 
@@ -30,13 +31,36 @@ Values = NDArray[np.float32]
 class Best:
     """The best schedule found for one fleet.
 
-    cost: request-minutes. mixes: (minutes,) batch replicas that are there or, with `away`, that stay while one is on its way.
-    away: (minutes,) whether a replica is on its way.
+    cost: request-minutes. batch: replicas in batch mode at the start. moves: (minute from which the replica is away, mode it goes to).
     """
 
     cost: float
-    mixes: NDArray[np.int16]
-    away: NDArray[np.bool_]
+    batch: int
+    moves: tuple[tuple[int, Mode], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A schedule as a policy."""
+
+    best: Best
+    name: str = "optimum"
+
+    def curves(self, pair: CurvePair) -> CurvePair:
+        return pair
+
+    def begin(self, site: Site) -> Steering:
+        return _Follows(self.best.batch, dict(self.best.moves))
+
+
+@dataclass(slots=True)
+class _Follows:
+    batch: int
+    moves: dict[int, Mode]
+    why: str = "foreseen"
+
+    def move(self, moment: Moment) -> Mode | None:
+        return self.moves.get(moment.minute + 1)
 
 
 def solve(pairs: Sequence[CurvePair], loads: Sequence[Load], *, replicas: int, flip_minutes: int) -> list[Best]:
@@ -160,36 +184,37 @@ class _Program:
         self.expected = ring[0][:, :, 0]
 
     def _forward(self) -> list[Best]:
-        """Follow the gains on the exact model, from every mix; the cheapest run counts."""
+        """Follow the gains on the exact model, from every mix; the cheapest run counts.
+
+        Nobody leaves in the first minute: to begin in the other mode is better.
+        """
         count = self.replicas + 1
         fleet, batch = np.indices((self.fleets, count))
         rows = fleet * self.replicas
         mix, left, step = batch.copy(), np.zeros_like(batch), np.zeros_like(batch)
         queue, total = np.zeros(batch.shape), np.zeros(batch.shape)
-        path = np.empty((self.minutes, *batch.shape), dtype=np.int16)
+        starts = np.zeros((self.minutes, *batch.shape), dtype=np.int8)
         for minute in range(self.minutes):
-            free = left == 0
+            free = (left == 0) & (minute > 0)
             up = np.where(free & (mix < self.replicas), self._gain(minute, 0, rows + mix, queue), np.inf)
             down = np.where(free & (mix > 0), self._gain(minute, 1, rows + mix - 1, queue), np.inf)
-            step = np.where(free, np.where((up < 0) & (up <= down), 1, np.where(down < 0, -1, 0)), step)
-            left = np.where(free & (step != 0), self.flip, left)
-            away = left > 0
-            column = np.where(away, count + mix - (step < 0), mix)
-            path[minute] = column
+            start = np.where(np.minimum(up, down) < 0, np.where(up <= down, 1, -1), 0)
+            starts[minute] = start
+            step, left = np.where(start, start, step), np.where(start, self.flip, left)
             arriving = np.broadcast_to(self.arrivals[:, minute, None], batch.shape)
-            cost, queue = self.table.minute(fleet, column, arriving, queue)
+            cost, queue = self.table.minute(fleet, np.where(left > 0, count + mix - (step < 0), mix), arriving, queue)
             total += cost
             mix = np.where(left == 1, mix + step, mix)
             left = np.maximum(left - 1, 0)
         total += queue * LEFTOVER_MINUTES
-        first = total.argmin(axis=1)
-        return [self._best(total[i, k], path[:, i, k]) for i, k in enumerate(first)]
+        return [self._best(float(total[i, k]), int(k), starts[:, i, k]) for i, k in enumerate(total.argmin(axis=1))]
 
     def _gain(self, minute: int, way: int, rows: Ints, queue: Floats) -> Values:
         """The gain at the present queues; rows beyond the table's ends stand for ways that are closed, whatever is read there."""
         inside = np.clip(rows, 0, self.fleets * self.replicas - 1).astype(np.int32)
         return self.grid.read(self.gains[minute, way], inside[..., None], queue.astype(np.float32)[..., None])[..., 0]
 
-    def _best(self, cost: float, columns: NDArray[np.int16]) -> Best:
-        away = columns > self.replicas
-        return Best(cost=float(cost), mixes=np.where(away, columns - self.replicas - 1, columns), away=away)
+    @staticmethod
+    def _best(cost: float, batch: int, starts: NDArray[np.int8]) -> Best:
+        moves = tuple((int(minute), Mode.BATCH if starts[minute] > 0 else Mode.MTP) for minute in np.flatnonzero(starts))
+        return Best(cost=cost, batch=batch, moves=moves)
