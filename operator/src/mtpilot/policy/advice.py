@@ -1,15 +1,14 @@
-"""What a rule advises before the guards are asked: the seam between `uncalibrated` and the predictive rule to come."""
+"""What a rule advises before the guards are asked: the seam between `decide` and the two rules, with a profile and without one."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import PolicyState
-from mtpilot.model.decision import Demand, FleetState, Mix
+from mtpilot.model.decision import Mix, Outlook
 from mtpilot.model.reasons import Reason
 
 from .assess import Assessment
+from .bounds import batch_bounds, step_towards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +16,7 @@ class Advice:
     """One step towards `to`, or none; `recommended` is where the steps lead.
 
     forced: a bound of the spec asks for it, not the load. overloaded: the move is the remedy for requests that wait.
+    predicted: its way, with the replica away, is priced; the guards that stand in for a prediction are not asked.
     """
 
     recommended: Mix
@@ -28,9 +28,21 @@ class Advice:
     state: PolicyState
     forced: bool = False
     overloaded: bool = False
+    predicted: bool = False
+    outlook: Outlook | None = None
 
 
-class Advise(Protocol):
-    """One observation and the state before → advice with the state after. Pure and deterministic."""
-
-    def __call__(self, *, spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state: PolicyState, now: datetime) -> Advice: ...
+def into_bounds(spec: InferenceServiceSpec, bounded: Mix, a: Assessment, mix: Mix, state: PolicyState, *, overloaded: bool) -> Advice:
+    """One step towards the nearest mix that policy.minReplicas allows."""
+    fewest, most = batch_bounds(spec, mix.total)
+    return Advice(
+        recommended=bounded,
+        to=step_towards(mix, bounded),
+        reason=Reason.BELOW_MIN_REPLICAS,
+        message=f"{mix} is outside policy.minReplicas, which allows {fewest} to {most} batch replicas; {a}",
+        would_change="another policy.minReplicas",
+        assessment=a,
+        state=state,
+        forced=True,
+        overloaded=overloaded,
+    )

@@ -4,20 +4,22 @@
 returns. The same arguments always give the same answer, on the cluster and from a saved snapshot.
 """
 
+from dataclasses import replace
 from datetime import datetime
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, PolicyMode
 from mtpilot.api.status import PolicyState
 from mtpilot.model.calibration import Calibration
-from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand
+from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand, Outlook
 from mtpilot.model.reasons import Reason
 
-from . import uncalibrated
+from . import calibrated, uncalibrated
 from .advice import Advice
 from .bounds import pinned_mix, step_towards
-from .guards import AUTO_CHAIN, PINNED_CHAIN, Proposal, first_violation, one_move_in_flight
+from .guards import AUTO_CHAIN, PINNED_CHAIN, PREDICTED_CHAIN, Proposal, first_violation, one_move_in_flight
 from .lasting import UNPRESSED
 from .phrases import names
+from .predictive import DEFAULT_SETTINGS, PredictiveSettings
 
 _NO_DEMAND_CHANGES = {
     Reason.PROMETHEUS_TIMEOUT: "an answer of Prometheus",
@@ -38,26 +40,35 @@ def decide(  # noqa: PLR0917 - in the order of the interface; callers may name t
     calibration: Calibration | None = None,
     *,
     explain: bool = True,
+    settings: PredictiveSettings = DEFAULT_SETTINGS,
 ) -> Decision:
     """The decision for one service at `now` (UTC, aware). `Decision.state` goes back in at the next call.
 
     Args:
         calibration: measured curves; None: demand is compared with two thresholds.
-        explain: make `would_change` and `outlook` as well; a replay of millions of ticks leaves them out.
+        explain: make the words and the outlook as well; a replay of millions of ticks leaves them out.
+        settings: constants of the rule with a profile.
     """
     if fleet.replicas == 0:
         return _hold(Mix(mtp=0, batch=0), Reason.SCALED_TO_ZERO, "the service has no replicas", "spec.replicas above 0", _rested(state))
-    if spec.policy.mode is PolicyMode.PINNED:
-        return _pinned(spec, demand, fleet, state, now)
     if isinstance(demand, NoDemand):
+        if spec.policy.mode is PolicyMode.PINNED:
+            return _pinned(spec, fleet, state, now, outlook=None)
         change = _NO_DEMAND_CHANGES.get(Reason(demand.reason), "fresh series of the live replicas")
         return _hold(fleet.mix, Reason(demand.reason), f"{fleet.mix} stays: {demand.message}", change, state)
-    advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
+    if calibration is None:
+        advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
+    else:
+        advice = calibrated.advise(
+            spec=spec, demand=demand, fleet=fleet, state=state, now=now, calibration=calibration, explain=explain, settings=settings
+        )
+    if spec.policy.mode is PolicyMode.PINNED:  # the state still learns, so that a later Auto starts with what is known
+        return _pinned(spec, fleet, advice.state.model_copy(update=UNPRESSED), now, outlook=advice.outlook)
     if advice.assessment.frozen:
         text = f"{fleet.mix} stays: the series of {names(advice.assessment.frozen)} stand still, its engine reports another load"
         rested = advice.state.model_copy(update=UNPRESSED)  # no signal is told from such numbers
         return _hold(fleet.mix, Reason.STALE_SERIES, text, "series that agree with the engines", rested)
-    return _guarded(spec, advice, fleet, now)
+    return replace(_guarded(spec, advice, fleet, now), outlook=advice.outlook)
 
 
 def _rested(state: PolicyState) -> PolicyState:
@@ -78,7 +89,8 @@ def _guarded(spec: InferenceServiceSpec, advice: Advice, fleet: FleetState, now:
         forced=advice.forced,
         overloaded=advice.overloaded,
     )
-    violation = first_violation(AUTO_CHAIN if to is not None else (one_move_in_flight,), proposal)
+    chain = PREDICTED_CHAIN if advice.predicted else AUTO_CHAIN
+    violation = first_violation(chain if to is not None else (one_move_in_flight,), proposal)
     if violation is not None:
         text = f"{violation.message}; {advice.message}"
         return _hold(advice.recommended, violation.reason, text, violation.would_change, advice.state)
@@ -97,23 +109,24 @@ def _guarded(spec: InferenceServiceSpec, advice: Advice, fleet: FleetState, now:
     )
 
 
-def _pinned(spec: InferenceServiceSpec, demand: Demand | NoDemand, fleet: FleetState, state: PolicyState, now: datetime) -> Decision:
-    """The pinned mix whatever the load; the state still learns, so that a later Auto starts with what is known."""
+def _pinned(spec: InferenceServiceSpec, fleet: FleetState, state: PolicyState, now: datetime, *, outlook: Outlook | None) -> Decision:
+    """The pinned mix whatever the load; the outlook tells what that costs."""
     target = pinned_mix(spec, fleet.replicas)
-    if isinstance(demand, Demand):
-        advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
-        state = advice.state.model_copy(update=UNPRESSED)
     to = step_towards(fleet.mix, target)
     proposal = Proposal(spec=spec, fleet=fleet, now=now, to=to or Mode.MTP)
     violation = first_violation(PINNED_CHAIN if to is not None else (one_move_in_flight,), proposal)
     if violation is not None:
         text = f"pinned to {target}, {fleet.mix} now: {violation.message}"
-        return _hold(target, violation.reason, text, violation.would_change, state)
-    if to is None:
-        return _hold(target, Reason.PINNED_MIX, f"pinned to {target}", "policy.mode or policy.pinned", state)
-    text = f"one replica to {to}: pinned to {target}, {fleet.mix} now"
+        return replace(_hold(target, violation.reason, text, violation.would_change, state), outlook=outlook)
+    text = f"pinned to {target}" if to is None else f"one replica to {to}: pinned to {target}, {fleet.mix} now"
     return Decision(
-        recommended=target, move_to=to, reason=Reason.PINNED_MIX, message=text, would_change="policy.mode or policy.pinned", state=state
+        recommended=target,
+        move_to=to,
+        reason=Reason.PINNED_MIX,
+        message=text,
+        would_change="policy.mode or policy.pinned",
+        state=state,
+        outlook=outlook,
     )
 
 

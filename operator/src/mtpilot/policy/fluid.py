@@ -52,6 +52,10 @@ class MixTable:
         """Burden of what runs of `requests` at the mix."""
         return _interpolate(self.requests, self.burden, requests)
 
+    def token_seconds_of(self, requests: float) -> float:
+        """Seconds between two tokens of one request with `requests` at the mix."""
+        return _interpolate(self.requests, self.token_seconds, requests)
+
     def flow(self, demand: float, queued: float, minutes: float, requests_per_token: float) -> tuple[float, float, float]:
         """Constant demand for a while, in closed form: (burden × minutes of what runs, request-minutes of what waits, queue left).
 
@@ -105,10 +109,10 @@ class FluidFleet:
     by_latency: `MixTable.burden` weighs a request by its time per token, in units of the fastest that either mode can give.
     """
 
-    __slots__ = ("_corners", "_mixes", "by_latency", "replicas")
+    __slots__ = ("_corners", "_mixes", "by_latency", "curves", "replicas")
 
     def __init__(self, curves: CurvePair, replicas: int, by_latency: bool) -> None:
-        self.replicas = replicas
+        self.curves, self.replicas = curves, replicas
         self.by_latency = by_latency
         self._corners = {"mtp": envelope(curves.mtp), "batch": envelope(curves.batch)}
         self._mixes: dict[tuple[int, int], MixTable] = {}

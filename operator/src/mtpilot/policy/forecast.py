@@ -88,6 +88,11 @@ class Forecast:
         more = self._opened(away, self.fleet.mix(self.batch + direction), flip) - self._opened(here, here, flip)
         return self._mean(self.terms.lost * load.in_system * flip * share, max(0.0, more))
 
+    def queued_after_flip(self, direction: int) -> float:
+        """Requests that wait once one flip in `direction` is over, under the open reading."""
+        away = self._away(self.batch, direction)
+        return away.flow(self.load.demand, self.load.queued, self.terms.flip_minutes, self.per_token)[2]
+
     def _opened(self, meanwhile: MixTable, then: MixTable, minutes: float) -> float:
         runs, waits, left = meanwhile.flow(self.load.demand, self.load.queued, minutes, self.per_token)
         return runs + self.terms.waiting * (waits + self._clearing(then, left))

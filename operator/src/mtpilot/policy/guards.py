@@ -20,6 +20,7 @@ from .timing import seconds
 
 PEERS_SHARE = 0.85  # of their capacity, while a replica is away
 DEFAULT_MIN_DWELL: str = PolicySpec.model_fields["min_dwell"].default
+DEFAULT_FLIPS_PER_HOUR: int = PolicySpec.model_fields["max_flips_per_hour"].default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,8 @@ def min_replicas(p: Proposal) -> Violation | None:
 
 
 def min_dwell(p: Proposal) -> Violation | None:
-    if p.fleet.last_move_at is None:
+    """Against flapping: a move in the direction of the last one only waits until that one is over."""
+    if p.fleet.last_move_at is None or p.fleet.last_move_to is p.to:
         return None
     dwell = dwell_seconds(p.spec, p.fleet)
     over = p.fleet.last_move_at + timedelta(seconds=dwell)
@@ -108,8 +110,14 @@ def dwell_seconds(spec: InferenceServiceSpec, fleet: FleetState) -> float:
     return dwell
 
 
+def flips_per_hour(spec: InferenceServiceSpec, replicas: int) -> int:
+    """`policy.maxFlipsPerHour`; where it is the default, at least enough for every replica to go over once."""
+    most = spec.policy.max_flips_per_hour
+    return max(most, replicas) if most == DEFAULT_FLIPS_PER_HOUR else most
+
+
 def flip_budget(p: Proposal) -> Violation | None:
-    most = p.spec.policy.max_flips_per_hour
+    most = flips_per_hour(p.spec, p.fleet.replicas)
     if p.fleet.moves_last_hour < most:
         return None
     oldest = p.fleet.oldest_move_last_hour_at
@@ -204,5 +212,9 @@ AUTO_CHAIN: tuple[Check, ...] = (
     strategy_feasible,
     no_back_off,
 )
+
+# Where the way is predicted, with the replica away and from the mix after it, the rule has asked what the two guards that stand in
+# for a prediction would ask: in the cells of docs/decision.md they never stopped a move that was due.
+PREDICTED_CHAIN: tuple[Check, ...] = tuple(check for check in AUTO_CHAIN if check not in (stays_moved, peers_keep_up))
 
 PINNED_CHAIN: tuple[Check, ...] = (one_move_in_flight, strategy_feasible, no_back_off)

@@ -18,6 +18,14 @@ def count(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
+def amount(value: float) -> str:
+    """A number of which the size matters: two or three digits, `2.1k` from a thousand on."""
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.1f}{unit}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+
+
 def span(seconds: float) -> str:
     """A duration as the API writes it; whole seconds from one second on."""
     return format_duration(timedelta(seconds=round(seconds) if seconds >= 1 else seconds))

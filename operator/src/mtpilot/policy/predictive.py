@@ -18,7 +18,8 @@ class PredictiveSettings:
 
     demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never
     scaled. margin: share by which a move must be cheaper. price_of_return: how much of it counts. hard_wait_share: a queue that
-    takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always waits.
+    takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always waits. refine: correct the
+    curves by what replicas produce.
     """
 
     demand_time_constant_seconds: float = 269.0
@@ -29,6 +30,7 @@ class PredictiveSettings:
     margin: float = 0.03
     price_of_return: float = 1.0
     hard_wait_share: float | None = 0.5
+    refine: bool = True
 
 
 DEFAULT_SETTINGS = PredictiveSettings()

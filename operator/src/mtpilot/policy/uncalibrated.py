@@ -13,9 +13,9 @@ from mtpilot.api.status import PolicyState
 from mtpilot.model.decision import Demand, FleetState, Mix
 from mtpilot.model.reasons import Reason
 
-from .advice import Advice
+from .advice import Advice, into_bounds
 from .assess import Assessment, advance
-from .bounds import batch_bounds, step_towards, with_batch
+from .bounds import batch_bounds, with_batch
 from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, stable_at
 from .phrases import clock, count, names, rate, span
 
@@ -36,7 +36,7 @@ class Signal:
 
 
 def advise(*, spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state: PolicyState, now: datetime) -> Advice:
-    """See `Advise`."""
+    """One observation and the state before → advice with the state after. Pure and deterministic."""
     after, assessment = advance(spec, demand, fleet, state, now)
     wanted = _wanted(spec, assessment, fleet.mix)
     signal = None if wanted is None else _signal(spec, *wanted, since=lasting_since(spec, wanted[0], fleet, state, now))
@@ -45,7 +45,7 @@ def advise(*, spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, sta
     stable = signal is not None and signal.stable_at <= now
     if bounded != fleet.mix:
         overloaded = stable and signal is not None and signal.to is Mode.BATCH
-        return _into_bounds(spec, bounded, assessment, fleet.mix, after, overloaded=overloaded)
+        return into_bounds(spec, bounded, assessment, fleet.mix, after, overloaded=overloaded)
     if signal is None:
         return _steady(spec, assessment, fleet.mix, after)
     return (_move if stable else _stabilizing)(spec, signal, assessment, fleet.mix, after)
@@ -114,21 +114,6 @@ def _stabilizing(spec: InferenceServiceSpec, signal: Signal, a: Assessment, mix:
         would_change=f"at {clock(signal.stable_at)} if it lasts: one replica to {signal.to}; until then {_relief(spec, signal.to, a)}",
         assessment=a,
         state=state,
-    )
-
-
-def _into_bounds(spec: InferenceServiceSpec, bounded: Mix, a: Assessment, mix: Mix, state: PolicyState, *, overloaded: bool) -> Advice:
-    fewest, most = batch_bounds(spec, mix.total)
-    return Advice(
-        recommended=bounded,
-        to=step_towards(mix, bounded),
-        reason=Reason.BELOW_MIN_REPLICAS,
-        message=f"{mix} is outside policy.minReplicas, which allows {fewest} to {most} batch replicas; {a}",
-        would_change="another policy.minReplicas",
-        assessment=a,
-        state=state,
-        forced=True,
-        overloaded=overloaded,
     )
 
 

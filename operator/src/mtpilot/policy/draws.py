@@ -1,0 +1,55 @@
+"""How sure a better mix is, curves being measured with an error: the share of draws in which it stays the cheaper one.
+
+The levels of both curves are drawn from a grid of normal quantiles, so equal inputs give equal answers. What matters is mostly
+their ratio; a level that both share is the same as another demand and other output lengths, so it needs no new tables.
+"""
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from statistics import NormalDist
+
+from mtpilot.curves.curve import CurvePair
+
+from .fluid import FluidFleet, fluid_fleet
+from .forecast import Forecast
+
+RATIOS, SHARED = 8, 3  # quantiles of mtp over batch, and of the batch level given each
+ENOUGH = 0.9  # of the draws
+
+
+def share_better(forecast: Forecast, target: int, price: float) -> float:
+    """Share of the draws in which ending at `target` batch replicas, `price` request-minutes added, is cheaper than staying."""
+    curves, here = forecast.fleet.curves, forecast.batch
+    better = 0
+    draws = levels(curves.mtp_error, curves.batch_error)
+    for ratio, shared in draws:
+        load = replace(forecast.load, demand=forecast.load.demand / shared, output_tokens=forecast.load.output_tokens / shared)
+        costs = Forecast(_tilted(forecast.fleet, ratio), here, load, forecast.terms).costs((here, target))
+        better += costs[target] + price < costs[here]
+    return better / len(draws)
+
+
+@lru_cache(maxsize=64)
+def levels(mtp_error: float, batch_error: float) -> tuple[tuple[float, float], ...]:
+    """(mtp level over batch level, batch level) of each draw; the errors are relative standard errors, independent of one another."""
+    spread = math.hypot(mtp_error, batch_error)
+    if spread <= 0:
+        return ((1.0, 1.0),)
+    normal = NormalDist()
+    rest = mtp_error * batch_error / spread
+    found = []
+    for i in range(RATIOS):
+        ratio = spread * normal.inv_cdf((i + 0.5) / RATIOS)
+        mean = -ratio * (batch_error / spread) ** 2  # of the batch level, where the ratio is known
+        found += [(math.exp(ratio), math.exp(mean + rest * normal.inv_cdf((j + 0.5) / SHARED))) for j in range(SHARED)]
+    return tuple(found)
+
+
+def _tilted(fleet: FluidFleet, ratio: float) -> FluidFleet:
+    return fleet if ratio == 1.0 else fluid_fleet(_scaled_mtp(fleet.curves, ratio), fleet.replicas, fleet.by_latency)
+
+
+@lru_cache(maxsize=256)
+def _scaled_mtp(curves: CurvePair, ratio: float) -> CurvePair:
+    return replace(curves, mtp=curves.mtp.scaled(ratio))

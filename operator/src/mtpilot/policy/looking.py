@@ -1,0 +1,158 @@
+"""Take one look into what the predictive rule remembers, and set up what it weighs."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from mtpilot.api.inference_service import InferenceServiceSpec, Mode, Objective
+from mtpilot.api.status import PolicyState
+from mtpilot.curves.curve import CurvePair
+from mtpilot.model.calibration import Calibration
+from mtpilot.model.decision import Demand, FleetState
+
+from .curves_in_use import accept_length, effective_slots, fleet_in_use, mtp_scale
+from .forecast import Forecast, Load
+from .memory import Remembered, recall
+from .predictive import Memory, PredictiveSettings, learn_prices, take
+from .refine import refine
+from .timing import from_text, seconds
+from .weighing import Circumstances, Weighing, candidates_of, judge, terms_of, weigh
+
+PACE_SECONDS = 180.0  # the policy.stabilization.down that the rule's time constants are meant for
+FASTEST_PACE = 1 / 36  # averages over less than some seconds hold no sample
+LONGEST_LOOK_SECONDS = 120.0  # that one sample stands for, in what is learned from it
+
+
+def pace(spec: InferenceServiceSpec) -> float:
+    """Factor on the rule's time constants: a service that is told to react in seconds does not average over minutes."""
+    return min(max(seconds(spec.policy.stabilization.down) / PACE_SECONDS, FASTEST_PACE), 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """remembered: with this sample in it. pessimistic: the load that there may be where replicas have no series; None: all have some."""
+
+    circumstances: Circumstances
+    weighing: Weighing
+    remembered: Remembered
+    pessimistic: Weighing | None = None
+
+
+def look(
+    spec: InferenceServiceSpec,
+    demand: Demand,
+    fleet: FleetState,
+    state: PolicyState,
+    now: datetime,
+    *,
+    calibration: Calibration,
+    settings: PredictiveSettings,
+    fresh: bool,
+) -> Look:
+    """Everything that one tick weighs. fresh: the sample is not the one that `state` has in it already."""
+    remembered = recall(state)
+    elapsed = _elapsed_seconds(state, now)
+    if fresh:
+        remembered = _take(spec, demand, calibration.curves, remembered, elapsed=elapsed, settings=settings)
+    circumstances, load = _set_up(spec, demand, fleet, calibration=calibration, remembered=remembered, settings=settings)
+    forecast = Forecast(circumstances.fluid, circumstances.here, load, circumstances.terms)
+    costs = forecast.costs(circumstances.candidates)
+    if fresh and fleet.moving is None:
+        rule = learn_prices(settings, remembered.rule, forecast, costs, elapsed_seconds=elapsed, pace=pace(spec))
+        remembered, circumstances = replace(remembered, rule=rule), replace(circumstances, memory=rule)
+    pessimistic = None
+    if demand.missing:
+        pessimistic = weigh(circumstances, _with_missing(load, demand))
+    return Look(circumstances=circumstances, weighing=judge(circumstances, forecast, costs), remembered=remembered, pessimistic=pessimistic)
+
+
+def _elapsed_seconds(state: PolicyState, now: datetime) -> float | None:
+    seen = from_text(state.observed_at)
+    return (now - seen).total_seconds() if seen is not None and seen <= now else None
+
+
+def _take(
+    spec: InferenceServiceSpec,
+    demand: Demand,
+    curves: CurvePair,
+    before: Remembered,
+    *,
+    elapsed: float | None,
+    settings: PredictiveSettings,
+) -> Remembered:
+    factor = pace(spec)
+    after = replace(
+        before,
+        rule=take(
+            settings,
+            before.rule,
+            demand=demand.demand_tokens_per_second,
+            queued=demand.queued,
+            in_system=demand.in_flight + demand.queued,
+            elapsed_seconds=elapsed,
+            pace=factor,
+        ),
+        accept_length=accept_length(
+            before.accept_length,
+            demand,
+            curves,
+            elapsed_seconds=elapsed,
+            smoothing_seconds=settings.demand_time_constant_seconds * factor,
+            forgetting_pace=factor,
+        ),
+        mtp_slots=effective_slots(Mode.MTP, demand.replicas, before.mtp_slots),
+        batch_slots=effective_slots(Mode.BATCH, demand.replicas, before.batch_slots),
+    )
+    if not settings.refine:
+        return after
+    refinement = refine(
+        before.refinement,
+        demand.replicas,
+        curves,
+        mtp_scale=mtp_scale(curves, after.accept_length),
+        elapsed_seconds=min(elapsed or 0.0, LONGEST_LOOK_SECONDS),
+        pace=factor,
+    )
+    return replace(after, refinement=refinement)
+
+
+def _set_up(
+    spec: InferenceServiceSpec,
+    demand: Demand,
+    fleet: FleetState,
+    *,
+    calibration: Calibration,
+    remembered: Remembered,
+    settings: PredictiveSettings,
+) -> tuple[Circumstances, Load]:
+    here, memory = fleet.mix.batch, remembered.rule
+    by_latency = spec.workload.objective is Objective.LATENCY
+    fluid = fleet_in_use(spec, calibration.curves, remembered, fleet.mix.total, by_latency=by_latency)
+    circumstances = Circumstances(
+        spec=spec,
+        settings=settings,
+        fluid=fluid,
+        here=here,
+        terms=terms_of(spec, fleet, settings),
+        candidates=candidates_of(spec, fleet.mix.total, here),
+        memory=memory,
+        verdict=calibration.verdict,
+    )
+    return circumstances, _load(memory, demand, more_than_slots=demand.in_flight - fluid.mix(here).slots)
+
+
+def _load(memory: Memory, demand: Demand, *, more_than_slots: float) -> Load:
+    """What runs beyond the slots of the curves adds nothing to the rate, so it waits as far as the model goes."""
+    current = demand.demand_tokens_per_second
+    return Load(
+        demand=current if memory.demand is None else memory.demand,
+        queued=demand.queued + max(0.0, more_than_slots),
+        in_system=demand.in_flight + demand.queued if memory.in_system is None else memory.in_system,
+        closed_weight=memory.loop.closed_weight,
+        output_tokens=max(demand.mean_output_tokens, 1.0),
+    )
+
+
+def _with_missing(load: Load, demand: Demand) -> Load:
+    """As if each replica without series ran what the others run."""
+    share = 1.0 + len(demand.missing) / max(len(demand.replicas), 1)
+    return replace(load, demand=load.demand * share, in_system=load.in_system * share)

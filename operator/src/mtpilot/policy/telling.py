@@ -1,0 +1,77 @@
+"""The weighing in words, and as the `Outlook` that status and `mtpilot explain` show."""
+
+from collections.abc import Sequence
+
+from mtpilot.api.inference_service import Mode
+from mtpilot.api.status import Loop
+from mtpilot.model.decision import Demand, Mix, MixCost, Outlook
+
+from .limits import LoadLimit
+from .phrases import amount, count, percent, rate, span
+from .weighing import Circumstances, Weighing
+
+
+def mix_of(c: Circumstances, batch: int) -> Mix:
+    return Mix(mtp=c.fluid.replicas - batch, batch=batch)
+
+
+def outlook_of(c: Circumstances, weighing: Weighing, demand: Demand, limits: Sequence[LoadLimit], draws_better: float | None) -> Outlook:
+    load, choice = weighing.forecast.load, weighing.choice
+    worth = choice.due or weighing.costs[choice.best] + choice.price < weighing.costs[c.here]
+    costs = {
+        k: MixCost(mix=mix_of(c, k), request_minutes=cost, feasible=k not in weighing.missed) for k, cost in sorted(weighing.costs.items())
+    }
+    above = {limit.to: limit.value for limit in limits if not limit.closed and limit.above}
+    below = {limit.to: limit.value for limit in limits if not limit.closed and not limit.above}
+    return Outlook(
+        horizon_seconds=60.0 * c.terms.horizon_minutes,
+        demand_tokens_per_second=load.demand,
+        queued=demand.queued,
+        in_system=load.in_system,
+        loop=Loop.CLOSED if load.closed_weight > 0.5 else Loop.OPEN,
+        loop_confidence=max(load.closed_weight, 1.0 - load.closed_weight),
+        staying=costs[c.here],
+        moves=tuple(cost for k, cost in costs.items() if k != c.here),
+        price_of_return=choice.price,
+        best=mix_of(c, choice.best if worth else c.here),
+        draws_better=draws_better,
+        batch_above_tokens_per_second=above.get(Mode.BATCH),
+        mtp_below_tokens_per_second=below.get(Mode.MTP),
+    )
+
+
+def costs_in_words(c: Circumstances, weighing: Weighing) -> str:
+    """`next hour: staying 2.1k request-minutes, 2 mtp / 2 batch 1.9k + 0.4k for the way back`."""
+    choice, costs = weighing.refused or weighing.choice, weighing.costs
+    ahead = "next hour" if c.terms.horizon_minutes == 60 else f"next {span(60 * c.terms.horizon_minutes)}"
+    text = f"{ahead}: staying {amount(costs[c.here])} request-minutes"
+    shown = choice.best if choice.best != c.here else _second(weighing)
+    if shown is None:
+        return text
+    text += f", {mix_of(c, shown)} {amount(costs[shown])}"
+    return f"{text} + {amount(choice.price)} for the way back" if shown == choice.best else text
+
+
+def _second(weighing: Weighing) -> int | None:
+    others = [k for k in weighing.costs if k != weighing.here]
+    return min(others, key=lambda k: (weighing.costs[k], abs(k - weighing.here), k), default=None)
+
+
+def load_in_words(weighing: Weighing, demand: Demand) -> str:
+    load = weighing.forecast.load
+    closed = load.closed_weight > 0.5
+    kind = f"{'closed' if closed else 'open'} loop ({percent(max(load.closed_weight, 1 - load.closed_weight))} sure)"
+    text = f"demand {rate(load.demand)} ({rate(demand.demand_tokens_per_second)} now), {count(load.in_system)} requests in the system"
+    return f"{text}, {count(demand.queued)} queued; {kind}"
+
+
+def limits_in_words(c: Circumstances, limits: Sequence[LoadLimit]) -> str:
+    """The loads that would move this fleet."""
+    parts = []
+    for limit in limits:
+        side = "above" if limit.above else "below"
+        load = f"{count(limit.value)} requests in the system" if limit.closed else f"demand {side} {rate(limit.value)}"
+        parts.append(f"to {limit.to}: {side + ' ' + load if limit.closed else load}")
+    if not parts:
+        return "no load: other curves, another acceptance, or another flip time"
+    return "; ".join(parts) + (", with an empty queue" if not limits[0].closed else "")
