@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from mtpilot.api.inference_service import Mode
+from mtpilot.curves.conclusion import conclude
+from mtpilot.curves.curve import CurvePair
 from mtpilot.model.calibration import Calibration
 
 from .decided import Decided
@@ -19,7 +21,7 @@ _MAKERS: dict[str, Callable[[Calibration, bool], Policy]] = {
     "adaptive_0": lambda calibration, guards: AdaptiveSpeculation(0.0),
     "adaptive_7": lambda calibration, guards: AdaptiveSpeculation(0.07),
     "adaptive_20": lambda calibration, guards: AdaptiveSpeculation(0.20),
-    "threshold_running": lambda calibration, guards: ThresholdRunning(calibration.crossover),
+    "threshold_running": lambda calibration, guards: ThresholdRunning(conclude(calibration.curves)),
     "threshold_demand": lambda calibration, guards: ThresholdDemand(),
     "uncalibrated": lambda calibration, guards: Decided("uncalibrated", None, guards=guards),
     PREDICTIVE: lambda calibration, guards: Decided(PREDICTIVE, calibration, guards=guards),
@@ -42,3 +44,11 @@ DESCRIPTIONS = {
 def policy(name: str, calibration: Calibration, *, guards: bool = True) -> Policy:
     """The policy of this name. guards: see `decided.spec_of`. KeyError: there is none."""
     return _MAKERS[name](calibration, guards)
+
+
+def calibration(name: str, pair: CurvePair, context_tokens: int = 1) -> Calibration:
+    """A pair of curves as a profile would give it."""
+    found = conclude(pair)
+    return Calibration(
+        profile=name, context_tokens=context_tokens, curves=pair, verdict=found.verdict, crossover=found.crossover, bound=found.bound
+    )

@@ -7,6 +7,7 @@ a user has: one mode for ever, SGLang's adaptive speculation, thresholds.
 from dataclasses import dataclass, replace
 
 from mtpilot.api.inference_service import Mode
+from mtpilot.curves.conclusion import Conclusion
 from mtpilot.curves.curve import CurvePair, ThroughputCurve
 from mtpilot.policy.capacity import FULL_SHARE
 from mtpilot.policy.fluid import FluidFleet
@@ -102,34 +103,36 @@ class _Dwelling:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdRunning:
-    """One threshold on the running requests of a replica: batch from it on, mtp below.
+    """One threshold on the running requests of a replica: the mode that is better above the crossover from it on, the other below.
 
-    crossover: requests at one replica, as measured; None: batch never becomes the better mode. Where mtp's slots come first, full slots
-    are the threshold: beyond them there is nothing to see.
+    conclusion: of the curves, so the threshold is tuned as well as it can be. Where mtp's slots come before the crossover, full slots are
+    the threshold: beyond them there is nothing to see. Curves that do not cross have one mode for ever.
     """
 
-    crossover: float | None
+    conclusion: Conclusion
     name: str = "threshold_running"
 
     def curves(self, pair: CurvePair) -> CurvePair:
         return pair
 
     def begin(self, site: Site) -> Steering:
-        if self.crossover is None:
-            return _Stays(0)
-        return _RunningWatch(site.replicas, threshold=min(self.crossover, FULL_SHARE * site.curves.mtp.slots))
+        found = self.conclusion
+        if found.crossover is None or found.above is None:
+            return _Stays(site.replicas if found.batch_gain > found.mtp_gain else 0)
+        threshold = min(found.crossover, FULL_SHARE * site.curves.mtp.slots)
+        return _RunningWatch(site.replicas, threshold=threshold, above=found.above)
 
 
 @dataclass(slots=True)
 class _RunningWatch(_Dwelling):
     threshold: float = 0.0
+    above: Mode = Mode.BATCH
 
     def move(self, moment: Moment) -> Mode | None:
         serving = moment.serving_batch + moment.serving_mtp
         running = self.take(moment.running / serving if serving else 0.0)
-        return self.step(
-            moment, Mode.BATCH if running >= self.threshold else Mode.MTP, f"{running:.1f} running, threshold {self.threshold:.1f}"
-        )
+        wanted = self.above if running >= self.threshold else self.above.other
+        return self.step(moment, wanted, f"{running:.1f} running in a replica, threshold {self.threshold:.1f}")
 
 
 @dataclass(frozen=True, slots=True)

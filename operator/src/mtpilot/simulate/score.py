@@ -78,7 +78,9 @@ def _service_seconds(run: Run) -> Floats:
 def _closed_latency(run: Run) -> Floats:
     """A client's round: everybody in the system is answered once."""
     per_second = run.served / run.site.output_tokens
-    return np.divide(run.in_system, per_second, out=np.full_like(per_second, np.inf), where=per_second > 0)
+    found = np.full_like(per_second, np.inf)
+    np.divide(run.in_system, per_second, out=found, where=per_second > 0)
+    return found
 
 
 def _open_latency(run: Run) -> Floats:
@@ -88,4 +90,4 @@ def _open_latency(run: Run) -> Floats:
     minutes = np.arange(1, run.load.minutes + 1, dtype=float)
     waited = np.maximum(np.interp(arrived, started, minutes, right=run.load.minutes + LEFTOVER_MINUTES) - minutes, 0.0)
     waited[run.queued <= _NOTHING] = 0.0
-    return waited * SECONDS_PER_MINUTE + _service_seconds(run)
+    return np.asarray(waited * SECONDS_PER_MINUTE + _service_seconds(run))
