@@ -8,6 +8,7 @@ Exit status: 0 done · 1 it failed, or `--check` found a difference · 2 wrong u
 import typer
 
 from . import exits
+from .capacity import capacity
 from .crds import crds
 from .explain import explain
 from .gateway_agent import gateway_agent
@@ -28,6 +29,7 @@ app.command()(plan)
 app.command()(explain)
 app.command()(snapshot)
 app.command()(crds)
+app.command()(capacity)
 app.command("gateway-agent")(gateway_agent)
 
 

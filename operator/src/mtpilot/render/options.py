@@ -33,6 +33,12 @@ class Option:
         """How many values it carries, `--flag=value` included."""
         return len(self.words) - 1 + ("=" in self.words[0])
 
+    @property
+    def value(self) -> str | None:
+        """The first value; None for a switch."""
+        _, equals, inline = self.words[0].partition("=")
+        return inline if equals else next(iter(self.words[1:]), None)
+
 
 def split_options(args: Sequence[str], field: str) -> tuple[Option, ...]:
     """Take an argument list apart.
