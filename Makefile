@@ -7,6 +7,8 @@ UV := .uv/bin/uv
 RUN := $(UV) run --no-sync
 export UV_PYTHON_PREFERENCE ?= only-system
 export UV_PYTHON_DOWNLOADS ?= never
+# Dozens of Python processes are started here; one without bytecode compiles its libraries anew, for seconds of CPU.
+unexport PYTHONDONTWRITEBYTECODE
 
 SOURCES := operator/src images/sglang-sim/src e2e tests docs
 FAST_TESTS := tests/unit tests/property tests/golden
@@ -76,7 +78,7 @@ $(UV):
 	  { rm -rf .uv && mkdir -p .uv/bin && $(PYTHON) -m pip install -q --target .uv/lib uv==$(UV_VERSION) && ln -s ../lib/bin/uv $(UV); }
 
 .venv/.synced: uv.lock pyproject.toml images/sglang-sim/pyproject.toml | $(UV)
-	$(UV) sync --frozen --quiet
+	$(UV) sync --frozen --quiet --compile-bytecode
 	@touch $@
 
 .PHONY: clean
