@@ -142,6 +142,7 @@ def outlook(**changes: Any) -> dict[str, Any]:
             "bound": "Slots",
             "verdict": "Flip",
             "message": "the only one",
+            "firstRemedy": "mtp is short of slots: raise them",
         },
     }
 
@@ -152,6 +153,7 @@ def test_what_staying_and_each_move_would_cost() -> None:
     assert found["decided by"] == [
         "Profile measured, 1000 tokens of context: batch is better above 36 requests at one replica (bound by slots); verdict Flip.",
         "Chosen: the only one.",
+        "Mtp is short of slots: raise them.",
     ]
     assert found["ahead"] == [
         "Over the next 1h, in request-minutes (requests in the system × time):",

@@ -168,10 +168,12 @@ class ProfileInUseStatus(ApiModel):
 
     name: str | None = Field(default=None, max_length=253, description="Name of the ThroughputProfile; absent: none is used")
     context_bucket: int | None = Field(default=None, ge=1, le=16_777_216, description="Mean context of the curves in use, in tokens")
-    crossover: Decimal | None = Field(default=None, description="Requests at one replica above which batch is better; absent: none")
-    bound: Bound | None = Field(default=None, description="What makes batch the better mode above the crossover")
+    crossover: Decimal | None = Field(default=None, description="Requests at one replica at which the better mode changes; absent: none")
+    above: Mode | None = Field(default=None, description="The better mode above the crossover")
+    bound: Bound | None = Field(default=None, description="What makes it the better mode: the other's slots, or its speed")
     verdict: Verdict | None = Field(default=None, description="What the curves say about flipping")
     message: Text = Field(default="", description="Why this one, or what is missing")
+    first_remedy: Text | None = Field(default=None, description="What to do before any flip, where mtp is short of slots")
 
 
 class HistoryEntry(ApiModel):

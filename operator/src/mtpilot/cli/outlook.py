@@ -29,10 +29,11 @@ def profile_lines(status: "InferenceServiceStatus") -> list[str]:
     profile = status.profile
     if profile is None:
         return []
+    remedy = [f"{profile.first_remedy[0].upper()}{profile.first_remedy[1:]}."] if profile.first_remedy else []
     if profile.name is None:
-        return [f"Two thresholds on demand, since there is no usable profile: {profile.message}."]
+        return [f"Two thresholds on demand, since there is no usable profile: {profile.message}.", *remedy]
     crossover = (
-        f"batch is better above {profile.crossover} requests at one replica"
+        f"{profile.above or 'batch'} is better above {profile.crossover} requests at one replica"
         + (f" (bound by {profile.bound.lower()})" if profile.bound else "")
         if profile.crossover is not None
         else "the modes do not cross"
@@ -40,6 +41,7 @@ def profile_lines(status: "InferenceServiceStatus") -> list[str]:
     return [
         f"Profile {profile.name}, {profile.context_bucket} tokens of context: {crossover}; verdict {profile.verdict}.",
         f"Chosen: {profile.message}.",
+        *remedy,
     ]
 
 
@@ -59,9 +61,10 @@ def cost_lines(status: "InferenceServiceStatus") -> list[str]:
 
 
 def load_lines(status: "InferenceServiceStatus") -> list[str]:
-    """The loads that would change the answer."""
-    outlook = status.decision.outlook if status.decision is not None else None
-    if outlook is None:
+    """The loads that would change the answer, unless it says so itself: a guard speaks of time or room."""
+    decision = status.decision
+    outlook = decision.outlook if decision is not None else None
+    if decision is None or outlook is None or "demand" in (decision.would_change or ""):
         return []
     above, below = outlook.batch_above_tokens_per_second, outlook.mtp_below_tokens_per_second
     lines = [f"Demand above {count(float(above))} output tokens/s: a step to batch would pay."] if above is not None else []

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mtpilot.api.inference_service import Mode
 from mtpilot.api.throughput_profile import Bound, Verdict
 from mtpilot.curves.curve import CurvePair
 
@@ -11,6 +12,7 @@ class Calibration:
     """One ThroughputProfile in use.
 
     profile: its name. context_tokens: mean context of the curves taken. crossover: requests at one replica, None: never.
+    above: the better mode above it.
     curves: as measured; the rule corrects them by the live acceptance and by the engines' real slots.
     """
 
@@ -19,4 +21,5 @@ class Calibration:
     curves: CurvePair
     verdict: Verdict
     crossover: float | None = None
+    above: Mode | None = None
     bound: Bound | None = None

@@ -22,6 +22,7 @@ from .deletion import plan_deletion
 from .fleet import FleetSteps, desired_mix, rollout_context, step_fleet
 from .observe import fleet_state, flip_seconds, policy_state, read_demand, recent_moves
 from .profiles import Selection, select
+from .slots_bind import first_remedy
 from .templates import RenderedTemplates
 
 PERIOD_SECONDS = 10.0
@@ -112,15 +113,16 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
     states |= {slot_name(service.name, index): state for index, _, state in tick.steps.created}
     entries = history.merge(service.status.history, states)
     policy = _policy(snapshot, tick, now)
-    mix = desired_mix(snapshot.slots)
+    mix, remedy = desired_mix(snapshot.slots), first_remedy(snapshot, tick.selection, policy)
     found = conditions.Findings(
         snapshot=snapshot,
         slots=lines,
         mix=mix,
         demand=tick.demand,
         decision=tick.decision,
-        capacity_seen=policy.mtp_capacity_tokens_per_second,
+        policy=policy,
         selection=tick.selection,
+        remedy=remedy,
         templates=tick.templates,
         problem=tick.problem,
     )
@@ -138,7 +140,7 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
         median_flip_seconds=flip_seconds(service.status.model_copy(update={"history": entries})),
         image=engine_image(service.spec, hardware.spec) if hardware else None,
         served_name=served_name(service.spec.model),
-        profile=prediction.profile_in_use(tick.selection),
+        profile=prediction.profile_in_use(tick.selection, remedy),
         loop=prediction.loop_seen(outlook),
         outlook=prediction.outlook_seen(outlook),
         problem=tick.problem[0] if tick.problem else None,
@@ -184,6 +186,9 @@ def _policy(snapshot: Snapshot, tick: Tick, now: datetime) -> PolicyState:
 _SILENT = (
     Reason.STEADY,
     Reason.STABILIZING,
+    Reason.STAYING_IS_CHEAPER,
+    Reason.NOT_WORTH_THE_WAY_BACK,
+    Reason.CURVES_UNCERTAIN,
     Reason.MOVE_IN_FLIGHT,
     Reason.CAPACITY_UNKNOWN,
     Reason.NO_READY_REPLICA,

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mtpilot.api.status import Condition, ConditionStatus, ConditionType, SlotPhase, SlotStatus
+from mtpilot.api.status import Condition, ConditionStatus, ConditionType, PolicyState, SlotPhase, SlotStatus
 from mtpilot.api.throughput_profile import Acceptance
 from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
 from mtpilot.model.names import gateway_name
 from mtpilot.model.reasons import Reason
 from mtpilot.model.snapshot import Snapshot
+from mtpilot.policy.memory import recall
+from mtpilot.policy.refine import DRIFT_SHARE
 from mtpilot.rollout.choose import pods_of
 from mtpilot.rollout.pods import IMAGE_REASONS, live, trouble
 
@@ -34,8 +36,9 @@ class Findings:
     mix: Mix
     demand: Demand | NoDemand
     decision: Decision | None
-    capacity_seen: str | None
+    policy: PolicyState
     selection: Selection
+    remedy: str | None  # where slots are what binds
     templates: frozenset[str] = frozenset()
     problem: tuple[str, str] | None = None  # reason and message of a spec that cannot be carried out
 
@@ -93,23 +96,28 @@ def _calibrated(found: Findings) -> Finding:
     selection = found.selection
     calibration, profile = selection.calibration, selection.profile
     if calibration is None or profile is None or profile.spec is None:
-        seen = (
-            "the capacity of a full mtp replica was seen" if found.capacity_seen else "the capacity of a full mtp replica was not seen yet"
-        )
-        return FALSE, selection.reason, f"{selection.message}; until then two thresholds on demand decide, and {seen}"
+        seen = found.policy.mtp_capacity_tokens_per_second is not None
+        learned = f"the capacity of a full mtp replica was {'' if seen else 'not '}seen{'' if seen else ' yet'}"
+        parts = (f"{selection.message}; until then two thresholds on demand decide, and {learned}", found.remedy)
+        return FALSE, selection.reason, "; ".join(part for part in parts if part)
+    refinement = recall(found.policy).refinement
+    drifted = refinement.drifted
+    if drifted is not None:
+        side = "less" if refinement.of(drifted).value < 1 else "more"
+        far = f"{drifted} replicas have long produced over {DRIFT_SHARE:.0%} {side} than it says: measure again"
+        return FALSE, Reason.PROFILE_DRIFT, f"{calibration.profile} no longer holds: {far}; its curves are used, corrected by what is seen"
     text = f"{calibration.profile} ({selection.message}): {_measured(calibration, profile.spec.acceptance)}"
-    return TRUE, selection.reason, "; ".join((text, *selection.notes))
+    return TRUE, selection.reason, "; ".join(part for part in (text, *selection.notes, found.remedy) if part)
 
 
 def _measured(calibration: Calibration, acceptance: Acceptance) -> str:
     """What the curves say, in numbers that stand still."""
     accepted = calibration.curves.accept_length
     length = f", accept length {accepted:.2f}" if accepted is not None else ""
-    crossover = (
-        f"crossover at {calibration.crossover:.0f} requests at one replica, bound by {calibration.bound or 'nothing'}"
-        if calibration.crossover is not None
-        else "no crossover"
-    )
+    crossover = "no crossover"
+    if calibration.crossover is not None and calibration.bound is not None:
+        bound = calibration.bound.lower()
+        crossover = f"{calibration.above} is better above {calibration.crossover:.0f} requests at one replica (bound by {bound})"
     return f"{calibration.context_tokens} tokens of context, {acceptance} acceptance{length}, {crossover}, verdict {calibration.verdict}"
 
 

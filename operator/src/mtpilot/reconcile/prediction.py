@@ -11,19 +11,21 @@ from .profiles import Selection
 from .status import two_digits
 
 
-def profile_in_use(selection: Selection) -> ProfileInUseStatus:
+def profile_in_use(selection: Selection, remedy: str | None) -> ProfileInUseStatus:
     """The profile and why it is this one, or what is missing for one."""
     calibration = selection.calibration
     message = "; ".join((selection.message, *selection.notes))[:1024]
     if calibration is None:
-        return ProfileInUseStatus(message=message)
+        return ProfileInUseStatus(message=message, first_remedy=remedy)
     return ProfileInUseStatus(
         name=calibration.profile,
         context_bucket=calibration.context_tokens,
         crossover=two_digits(calibration.crossover) if calibration.crossover is not None else None,
+        above=calibration.above,
         bound=calibration.bound,
         verdict=calibration.verdict,
         message=message,
+        first_remedy=remedy,
     )
 
 

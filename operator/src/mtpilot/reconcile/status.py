@@ -43,7 +43,14 @@ REFRESH_SECONDS = 60.0
 SURE = 0.7  # confidence in a kind of load
 NOTABLE = 0.2  # share by which a number must differ from the written one
 _NUMBER = re.compile(r"\d+")
-_QUIET_REASONS = (Reason.STEADY, Reason.STABILIZING, Reason.CAPACITY_UNKNOWN)
+_QUIET_REASONS = (
+    Reason.STEADY,
+    Reason.STABILIZING,
+    Reason.CAPACITY_UNKNOWN,
+    Reason.STAYING_IS_CHEAPER,
+    Reason.NOT_WORTH_THE_WAY_BACK,
+    Reason.CURVES_UNCERTAIN,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,34 @@
+"""What to do first where mtp has no more slots: most of its loss at high load is a lack of them, and more of them cost no flip."""
+
+from mtpilot.api.inference_service import Mode
+from mtpilot.api.status import PolicyState
+from mtpilot.api.throughput_profile import Bound
+from mtpilot.capacity.limits import limit_of
+from mtpilot.capacity.remedy import remedy
+from mtpilot.model.snapshot import Snapshot
+
+from .profiles import Selection
+
+
+def first_remedy(snapshot: Snapshot, selection: Selection, policy: PolicyState) -> str | None:
+    """A sentence for status; None where slots are not what binds, as far as is known.
+
+    With a profile its crossover says so; without one, that a replica in mtp has been seen full.
+    """
+    calibration = selection.calibration
+    if calibration is None:
+        binds = policy.mtp_capacity_tokens_per_second is not None
+    else:
+        binds = calibration.bound is Bound.SLOTS and calibration.above is Mode.BATCH
+    if not binds:
+        return None
+    requested = snapshot.service.spec.modes.mtp.max_running_requests
+    effective = _effective(snapshot) or policy.mtp_slots or requested
+    first = remedy(mode=Mode.MTP, effective_slots=effective, requested_slots=requested, limit=limit_of(effective, requested))
+    return f"mtp is short of slots: {first}; a flip comes second" if first is not None else None
+
+
+def _effective(snapshot: Snapshot) -> int | None:
+    loads = [snapshot.engines.get(pod.uid) for pod in snapshot.pods if pod.mode is Mode.MTP and pod.ready]
+    found = [load.effective_max_running_requests for load in loads if load is not None and load.effective_max_running_requests]
+    return min(found, default=None)
