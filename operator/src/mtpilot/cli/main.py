@@ -13,6 +13,7 @@ from .crds import crds
 from .explain import explain
 from .gateway_agent import gateway_agent
 from .plan import plan
+from .profile import profile
 from .run import run
 from .snapshot import snapshot
 
@@ -31,6 +32,7 @@ app.command()(snapshot)
 app.command()(crds)
 app.command()(capacity)
 app.command("gateway-agent")(gateway_agent)
+app.add_typer(profile)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from itertools import pairwise
 from mtpilot.api.inference_service import Mode
 
 
-class InvalidCurve(ValueError):
+class InvalidCurve(ValueError):  # noqa: N818 - what is invalid is the curve
     """Points that are no throughput curve."""
 
 

@@ -53,6 +53,15 @@ def in_flight(row: Row, *, mtp: bool) -> float:
     return min(float(row["C"]), float(queued.group(1))) if queued else float(row["C"])
 
 
+def longest_series(rows: Iterable[Row]) -> list[Row]:
+    """The rows in mtp mode with the drafting that was measured at the most levels: others are not the same curve."""
+    series: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if is_mtp(row):
+            series[row["spec_method"], row["spec_tokens_K"]].append(row)
+    return max(series.values(), key=lambda found: len({row["C"] for row in found}), default=[])
+
+
 def monotone(rates: Sequence[float]) -> tuple[float, ...]:
     """The running maximum.
 
@@ -64,13 +73,7 @@ def monotone(rates: Sequence[float]) -> tuple[float, ...]:
 
 def _pair(rows: Sequence[Row]) -> CurvePair | None:
     batch = _mean([(in_flight(row, mtp=False), float(row["tok_s_base"])) for row in rows if row["tok_s_base"]])
-    series: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        if is_mtp(row):
-            series[row["spec_method"], row["spec_tokens_K"]].append(row)
-    if not series:
-        return None
-    longest = max(series.values(), key=lambda found: len({row["C"] for row in found}))
+    longest = longest_series(rows)
     mtp = _mean([(in_flight(row, mtp=True), float(row["tok_s_mtp"])) for row in longest])
     if min(len(batch), len(mtp)) < FEWEST_LEVELS:
         return None
