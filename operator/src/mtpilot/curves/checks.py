@@ -97,7 +97,7 @@ def _of_acceptance(spec: ThroughputProfileSpec, curve: Curve) -> Iterator[str]:
         return
     accepted = accept_length(curve)
     if accepted is None:
-        yield f"acceptLength is missing, so the curve cannot follow the live acceptance"
+        yield "acceptLength is missing, so the curve cannot follow the live acceptance"
     elif spec.fit is not None and spec.fit.draft_tokens is not None and accepted >= spec.fit.draft_tokens + 1:
         yield (
             f"acceptLength {accepted:g} is its bound, {spec.fit.draft_tokens} drafted tokens and the bonus token: "
