@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
@@ -16,11 +16,12 @@ from mtpilot.policy.decide import decide
 from mtpilot.policy.demand import observe
 from mtpilot.policy.guards import dwell_seconds
 from mtpilot.policy.timing import seconds
+from tests.examples import examples
 from tests.property.policy.toy_fleet import MTP_CAPACITY, ToyFleet
 from tests.unit.policy.builders import NOW, fleet, modes_of, pods_and_slots, spec, state
 
-QUICK = settings(max_examples=50, deadline=None)
-SLOW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+QUICK = examples()
+SLOW = examples(10, suppress=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REQUIRED = ("running", "queued", "generation_tokens_per_second")
 
 values = st.floats(min_value=0, max_value=1e5)

@@ -1,21 +1,17 @@
-"""Kill the operator after any write, at any time: the same world results, nothing is lost, nothing is decided twice.
+"""Kill the operator after any write, at any time: the same world results, nothing is lost, nothing is decided twice."""
 
-MTPILOT_EXAMPLES sets how many histories each test lives through (default 10; 40 take minutes).
-"""
-
-import os
-
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mtpilot.api.inference_service import Mode
+from tests.examples import examples
 from tests.world import World, hardware, spec
 
 PINNED = spec(policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
 
 # seconds until the next turn, and after how many writes that turn is cut off (None: it is not)
 TURNS = st.lists(st.tuples(st.integers(1, 20), st.one_of(st.none(), st.integers(0, 4))), min_size=1, max_size=25)
-FEW = settings(max_examples=int(os.environ.get("MTPILOT_EXAMPLES", "10")), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = examples(10, suppress=[HealthCheck.too_slow])
 
 
 def started() -> World:

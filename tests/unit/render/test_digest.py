@@ -1,5 +1,6 @@
 """Digests: the same for the same content, another for any other argument."""
 
+import random
 from typing import Any
 
 import pytest
@@ -17,19 +18,19 @@ SAMPLE = CHAT
 TEMPLATE = pod_template("chat", SAMPLE.service.spec, SAMPLE.hardware.spec, Mode.MTP, slot="chat-r0")
 
 
-def shuffled(value: Any, draw: st.DataObject) -> Any:
+def shuffled(value: Any, order: random.Random) -> Any:
     if isinstance(value, dict):
-        names = draw.draw(st.permutations(list(value)))
-        return {name: shuffled(value[name], draw) for name in names}
-    return [shuffled(entry, draw) for entry in value] if isinstance(value, list) else value
+        names = order.sample(list(value), len(value))
+        return {name: shuffled(value[name], order) for name in names}
+    return [shuffled(entry, order) for entry in value] if isinstance(value, list) else value
 
 
-@given(draw=st.data())
-def test_key_order_does_not_matter(draw: st.DataObject) -> None:
-    assert pod_template_digest(shuffled(TEMPLATE, draw)) == pod_template_digest(TEMPLATE)
+@given(seed=st.integers(0, 10**6))
+def test_key_order_does_not_matter(seed: int) -> None:
+    assert pod_template_digest(shuffled(TEMPLATE, random.Random(seed))) == pod_template_digest(TEMPLATE)
 
 
-@given(index=st.integers(0, len(TEMPLATE["spec"]["containers"][0]["args"]) - 1), text=st.text(max_size=8))
+@given(index=st.integers(0, len(TEMPLATE["spec"]["containers"][0]["args"]) - 1), text=st.text('a1-=é "\\', max_size=8))
 def test_any_other_argument_is_another_digest(index: int, text: str) -> None:
     args = list(TEMPLATE["spec"]["containers"][0]["args"])
     args[index] = args[index] + "x" + text
