@@ -86,7 +86,8 @@ async def server() -> AsyncIterator[ApiServer]:
 @pytest.fixture
 async def snapshots(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AsyncIterator[set[str]]]:
     """The stream, as sets of names."""
-    monkeypatch.setattr(pod_watch, "_WATCH_MARGIN_SECONDS", 0.5)
+    monkeypatch.setattr(pod_watch, "_WATCH_MARGIN_SECONDS", 0.2)
+    monkeypatch.setattr(pod_watch, "_BACK_OFF_SECONDS", (0.05, 0.1))
     api = ApiClient(Configuration(host=f"http://127.0.0.1:{server.port}"))
 
     async def names(watch: PodWatch) -> AsyncIterator[set[str]]:
@@ -159,7 +160,7 @@ async def test_a_connection_that_stalls_is_noticed(server: ApiServer, snapshots:
 async def test_refusals_say_nothing_and_are_tried_again(server: ApiServer, snapshots: AsyncIterator[set[str]], status: int) -> None:
     server.fail_with = status
     waiting = asyncio.ensure_future(following(snapshots))
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.2)
     assert not waiting.done()
     server.fail_with = None
     assert await waiting == {"a"}
@@ -169,7 +170,7 @@ async def test_a_server_that_is_away_changes_nothing(server: ApiServer, snapshot
     await following(snapshots)
     waiting = asyncio.ensure_future(following(snapshots, 10))
     await server.stop()
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.3)
     assert not waiting.done(), "an absent API server must not look like absent pods"
     server.lists.append((30, [pod("a", 5), pod("new", 29)]))
     await server.start()

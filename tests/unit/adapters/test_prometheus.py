@@ -175,7 +175,7 @@ async def test_a_server_that_does_not_answer_in_time() -> None:
         await asyncio.sleep(5)
         return web.Response()
 
-    async with prometheus(handler, timeout_seconds=0.5) as metrics, asyncio.timeout(30):
+    async with prometheus(handler, timeout_seconds=0.3) as metrics, asyncio.timeout(30):
         found = await metrics.observe("n", "chat", [pod("a")])
     assert found.error is MetricsError.TIMEOUT
 
@@ -184,12 +184,12 @@ async def test_a_server_that_drips_does_not_hold_the_turn_up() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        for _ in range(30):
+        for _ in range(20):
             await response.write(b" ")
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
         return response
 
-    async with prometheus(handler, timeout_seconds=0.5) as metrics, asyncio.timeout(30):
+    async with prometheus(handler, timeout_seconds=0.3) as metrics, asyncio.timeout(30):
         found = await metrics.observe("n", "chat", [pod("a")])
     assert found.error is MetricsError.TIMEOUT
 

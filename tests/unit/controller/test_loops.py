@@ -21,12 +21,13 @@ from tests.world import World
 
 @pytest.fixture
 def cluster() -> FakeCluster:
-    return FakeCluster(World())
+    return FakeCluster(World(load_seconds=5))
 
 
 @pytest.fixture
 async def loops(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Loops]:
-    monkeypatch.setattr(loops_module, "_SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(loops_module, "_SETTLE_SECONDS", 0.005)
+    monkeypatch.setattr(loops_module, "_BACK_OFF_SECONDS", (0.05, 0.2))
     monkeypatch.setattr(loops_module, "_PATIENCE_SECONDS", 0.05)
     made = Loops(ports=ports_of(cluster.world, cluster), planner=plan, metrics=OperatorMetrics(), period_seconds=60)
     yield made
@@ -47,7 +48,7 @@ async def until_turns(cluster: FakeCluster, count: int) -> None:
 async def settled(cluster: FakeCluster, loops: Loops) -> None:
     """Let the world come up, so that a turn asks for no other soon."""
     loops.ensure(KEY)
-    for _ in range(100):
+    for _ in range(30):
         loops.wake(KEY)
         await asyncio.sleep(0.012)
         cluster.world.step(1)

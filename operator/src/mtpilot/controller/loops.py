@@ -18,7 +18,7 @@ from .turn import Memory, Outcome, Planner, run_turn
 
 TURN_SECONDS = 120.0
 _SETTLE_SECONDS = 0.2  # a burst of watch events makes one turn
-_BACK_OFF_LIMIT_SECONDS = 60.0
+_BACK_OFF_SECONDS = (1.0, 60.0)  # first and longest
 _PATIENCE_SECONDS = 5.0  # a failing service is not woken out of this much of its back-off
 _log = structlog.get_logger(__name__)
 
@@ -111,7 +111,8 @@ class Loops:
 
     async def _wait(self, wake: asyncio.Event, outcome: Outcome, failures: int) -> None:
         if failures:
-            delay = min(2.0 ** (failures - 1), _BACK_OFF_LIMIT_SECONDS)
+            first, longest = _BACK_OFF_SECONDS
+            delay = min(first * 2.0 ** (failures - 1), longest)
             patience = min(delay, _PATIENCE_SECONDS)
             await asyncio.sleep(patience)
             await _woken(wake, delay - patience)
