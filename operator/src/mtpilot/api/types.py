@@ -6,6 +6,7 @@ what the API server stores, and `kubectl diff` never shows a rounding.
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
@@ -72,6 +73,7 @@ class ApiModel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
 
 
+@lru_cache(maxsize=1024)  # the same few of every spec, at every tick
 def parse_duration(text: str) -> timedelta:
     """A duration such as ``10m``, ``1h30m`` or ``250ms``.
 

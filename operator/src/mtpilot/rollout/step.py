@@ -128,7 +128,8 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
     elif slot.object_digest is not None and slot.object_digest != stamped_digest(manifest):
         actions.append(ApplyObject(manifest=manifest, why=f"{slot.name}: Deployment settings changed, pod template unchanged"))
     step = _waiting(slot, pods, state)
-    return replace(step, actions=(*actions, *resume_serving(pods)), events=tuple(events))
+    actions.extend(resume_serving(pods))
+    return replace(step, actions=tuple(actions), events=tuple(events)) if actions else step
 
 
 def stamped_digest(manifest: Manifest) -> str | None:
