@@ -82,8 +82,13 @@ def test_without_finished_counters_the_specs_output_counts():
     assert seen(view(busy, gateway=gateway(arrivals=16.0))).demand_tokens_per_second == pytest.approx(16 * 500)
 
 
-def test_demand_is_never_below_what_is_served():
-    busy = [series(running=24.0, queued=3.0, rate=1000.0)] * 4
+def test_while_a_queue_is_worked_off_demand_is_what_arrives_not_what_is_served():
+    busy = [series(running=24.0, queued=3.0, rate=1000.0, requests_per_second=2.5)] * 4
+    assert seen(view(busy, gateway=gateway(arrivals=4.0))).demand_tokens_per_second == pytest.approx(4 * 400)
+
+
+def test_demand_from_an_estimate_is_never_below_what_is_served():
+    busy = [series(running=24.0, queued=3.0, rate=1000.0, requests_per_second=0.01)] * 4
     assert seen(view(busy, gateway=gateway(arrivals=0.1))).demand_tokens_per_second == 4000.0
 
 

@@ -173,13 +173,14 @@ def _demand(
     queued = sum(sample.queued for sample in samples) + (number(gateway.queued) or 0.0)
     saturated = queued > 0 or all(is_full(spec, sample) for sample in samples)
     arrivals = number(gateway.arrivals_per_second)
-    mean_output = _mean_output(view, good, spec)
-    wanted = arrivals * mean_output if saturated and arrivals is not None else 0.0
+    finished = _mean_finished_output(view, good)
+    mean_output = float(spec.workload.output_tokens) if finished is None else finished
+    arriving = None if arrivals is None else arrivals * mean_output
     return Demand(
         at=now,
         replicas=samples,
         served_tokens_per_second=served,
-        demand_tokens_per_second=max(served, wanted),
+        demand_tokens_per_second=asked_for(served, arriving, saturated=saturated, estimated=finished is None),
         in_flight=sum(sample.running for sample in samples) + sum(number(m.running) or 0.0 for m in leaving),
         queued=queued,
         mean_output_tokens=mean_output,
@@ -191,12 +192,27 @@ def _demand(
     )
 
 
-def _mean_output(view: MetricsView, good: Sequence[Series], spec: InferenceServiceSpec) -> float:
-    """Output tokens of a request: as finished in the window, or the spec's estimate where too few have finished."""
+def asked_for(served: float, arriving: float | None, *, saturated: bool, estimated: bool) -> float:
+    """tok/s that clients ask for.
+
+    As long as nothing waits it is what is served. Else it is what arrives: the rate served stands at the cap while a queue grows, and
+    while it shrinks as well, when far less may be asked for.
+
+    Args:
+        arriving: tok/s, from arrivals; None: unknown. estimated: it rests on the spec's estimate of a request's tokens, so that
+            what is served is the better lower bound.
+    """
+    if not saturated or arriving is None:
+        return served
+    return max(served, arriving) if estimated else arriving
+
+
+def _mean_finished_output(view: MetricsView, good: Sequence[Series]) -> float | None:
+    """Output tokens of a request, as finished in the window; None where too few have finished."""
     rates = [number(item.metrics.requests_per_second) for item in good]
     finished = sum(rate for rate in rates if rate is not None)
     if None in rates or finished * view.window_seconds < FINISHED_FOR_MEAN_OUTPUT:
-        return float(spec.workload.output_tokens)
+        return None
     return sum(number(item.metrics.generation_tokens_per_second) or 0.0 for item in good) / finished
 
 
