@@ -6,14 +6,17 @@ that is wanted, the move that is under way, the moves of the last hour. While no
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import ceil
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, Objective
 from mtpilot.api.status import PolicyState
-from mtpilot.curves.curve import CurvePair
+from mtpilot.curves.curve import CurvePair, ThroughputCurve
 from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand, ReplicaSample
 from mtpilot.model.reasons import Reason
 from mtpilot.policy.decide import decide
+from mtpilot.policy.demand import asked_for
+from mtpilot.policy.fluid import envelope
 
 from .driver import Moment, Site, Steering
 from .sharing import Sharing
@@ -37,11 +40,16 @@ def spec_of(site: Site, *, guards: bool = True, objective: Objective = Objective
             "hardwareClass": "replay",
             "replicas": site.replicas,
             "workload": {"outputTokens": max(round(site.output_tokens), 1), "objective": objective},
-            "modes": {mode.value: {"maxRunningRequests": max(int(site.curves.of(mode).slots), 1)} for mode in Mode},
+            "modes": {mode.value: {"maxRunningRequests": slots_of(site.curves.of(mode))} for mode in Mode},
             "policy": policy,
             "rollout": {"allowDowntime": True},  # a replay of a lone replica is asked to show what its flips cost
         }
     )
+
+
+def slots_of(curve: ThroughputCurve) -> int:
+    """Requests that the fluid runs in one replica: where more of them add nothing to a curve, they wait."""
+    return max(ceil(envelope(curve)[-1][0]), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Operator:
             at=now,
             replicas=samples,
             served_tokens_per_second=moment.served,
-            demand_tokens_per_second=max(moment.served, moment.arriving if saturated else 0.0),
+            demand_tokens_per_second=moment.arriving if saturated else moment.served,
             in_flight=moment.running,
             queued=moment.queued,
             mean_output_tokens=self.site.output_tokens,

@@ -119,7 +119,8 @@ class ThresholdRunning:
         found = self.conclusion
         if found.crossover is None or found.above is None:
             return _Stays(site.replicas if found.batch_gain > found.mtp_gain else 0)
-        threshold = min(found.crossover, FULL_SHARE * site.curves.mtp.slots)
+        slots = FluidFleet(site.curves, 1, by_latency=False).of(1, 0).slots
+        threshold = min(found.crossover, FULL_SHARE * slots)
         return _RunningWatch(site.replicas, threshold=threshold, above=found.above)
 
 
