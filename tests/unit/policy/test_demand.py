@@ -72,6 +72,13 @@ def test_saturated_demand_is_arrivals_times_finished_output():
     assert found.demand_tokens_per_second == pytest.approx(16 * 400)
 
 
+def test_while_a_backlog_clears_demand_is_what_arrives_not_the_more_that_is_served():
+    busy = [series(running=24.0, queued=3.0, rate=1000.0, requests_per_second=2.5)] * 4
+    found = seen(view(busy, gateway=gateway(arrivals=7.0)))
+    assert found.demand_tokens_per_second == pytest.approx(7 * 400)
+    assert found.mean_output_tokens == pytest.approx(400)
+
+
 def test_with_few_finished_requests_the_specs_output_counts():
     busy = [series(running=24.0, queued=3.0, rate=1000.0, requests_per_second=0.01)] * 4
     assert seen(view(busy, gateway=gateway(arrivals=16.0))).demand_tokens_per_second == pytest.approx(16 * 500)

@@ -51,7 +51,8 @@ class ReplicaSample:
 class Demand:
     """Load as the rule sees it, in words of policy.md.
 
-    served_tokens_per_second is censored at the cap; demand_tokens_per_second is not (arrivals × mean output when saturated).
+    served_tokens_per_second is cut off at the cap, and above demand while a backlog clears; demand_tokens_per_second is arrivals × mean
+    output when saturated.
     in_flight: requests that run in the engines. queued: requests that wait, in the engines and at the gateway.
     mean_output_tokens: of a request, as finished lately, or the spec's estimate.
     """

@@ -77,18 +77,9 @@ class Assessment:
 
 
 def advance(
-    spec: InferenceServiceSpec,
-    demand: Demand,
-    fleet: FleetState,
-    state: PolicyState,
-    now: datetime,
-    *,
-    smoothing_seconds: float | None = None,
+    spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state: PolicyState, now: datetime
 ) -> tuple[PolicyState, Assessment]:
-    """The state with this sample in it, and the numbers. A sample that was taken before changes nothing but the numbers.
-
-    smoothing_seconds: time constant of the smoothed demand; None: as `policy.stabilization` has it.
-    """
+    """The state with this sample in it, and the numbers. A sample that was taken before changes nothing but the numbers."""
     template = template_in_force(demand, fleet, state.mtp_capacity_template)
     observed = from_text(state.observed_at)
     elapsed = (now - observed).total_seconds() if observed is not None and observed <= now else None
@@ -98,7 +89,7 @@ def advance(
     if contradicted == CONTRADICTED_SAMPLES_TO_HOLD:
         after = state.model_copy(update={"contradicted_samples": contradicted, "observed_at": to_text(now)})
         return after, _assess(spec, demand, fleet, after, recall(state, template))
-    constant = time_constant_seconds(spec) if smoothing_seconds is None else smoothing_seconds
+    constant = time_constant_seconds(spec)
     smoothed = smooth(
         number(state.smoothed_tokens_per_second),
         demand.demand_tokens_per_second,

@@ -20,7 +20,7 @@ from .bounds import with_batch
 from .draws import ENOUGH, share_better
 from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, stable_at
 from .limits import LoadLimit, load_limits
-from .looking import Look, look, pace
+from .looking import Look, look
 from .memory import record
 from .phrases import clock, names, percent, span
 from .predictive import DEFAULT_SETTINGS, PredictiveSettings
@@ -62,8 +62,7 @@ def advise(
 
     explain: make the words and the outlook as well.
     """
-    smoothing_seconds = settings.demand_time_constant_seconds * pace(spec)
-    after, assessment = advance(spec, demand, fleet, state, now, smoothing_seconds=smoothing_seconds)
+    after, assessment = advance(spec, demand, fleet, state, now)
     if assessment.frozen:
         return Advice(
             recommended=fleet.mix,

@@ -12,19 +12,17 @@ from mtpilot.model.decision import Demand, FleetState
 from .curves_in_use import accept_length, effective_slots, fleet_in_use, mtp_scale
 from .forecast import Forecast, Load
 from .memory import Remembered, recall
-from .predictive import Memory, PredictiveSettings, learn_prices, take
+from .predictive import LONGEST_LOOK_SECONDS, Memory, PredictiveSettings, learn_prices, take
 from .refine import refine
 from .timing import from_text, seconds
 from .weighing import Circumstances, Weighing, candidates_of, judge, terms_of, weigh
 
-PACE_SECONDS = 180.0  # the policy.stabilization.down that the rule's time constants are meant for
 FASTEST_PACE = 1 / 36  # averages over less than some seconds hold no sample
-LONGEST_LOOK_SECONDS = 120.0  # that one sample stands for, in what is learned from it
 
 
-def pace(spec: InferenceServiceSpec) -> float:
+def pace(spec: InferenceServiceSpec, settings: PredictiveSettings) -> float:
     """Factor on the rule's time constants: a service that is told to react in seconds does not average over minutes."""
-    return min(max(seconds(spec.policy.stabilization.down) / PACE_SECONDS, FASTEST_PACE), 1.0)
+    return min(max(seconds(spec.policy.stabilization.down) / settings.usual_stabilization_seconds, FASTEST_PACE), 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +55,7 @@ def look(
     forecast = Forecast(circumstances.fluid, circumstances.here, load, circumstances.terms)
     costs = forecast.costs(circumstances.candidates)
     if fresh and fleet.moving is None:
-        rule = learn_prices(settings, remembered.rule, forecast, costs, elapsed_seconds=elapsed, pace=pace(spec))
+        rule = learn_prices(settings, remembered.rule, forecast, costs, elapsed_seconds=elapsed, pace=pace(spec, settings))
         remembered, circumstances = replace(remembered, rule=rule), replace(circumstances, memory=rule)
     pessimistic = None
     if demand.missing:
@@ -79,7 +77,7 @@ def _take(
     elapsed: float | None,
     settings: PredictiveSettings,
 ) -> Remembered:
-    factor = pace(spec)
+    factor = pace(spec, settings)
     after = replace(
         before,
         rule=take(

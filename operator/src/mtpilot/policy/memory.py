@@ -10,7 +10,7 @@ from mtpilot.api.status import PolicyState
 from .loop import LoopMemory
 from .predictive import Memory
 from .refine import Level, Refinement
-from .timing import number
+from .timing import decimal, number
 
 Fields = dict[str, str | int | None]
 
@@ -52,9 +52,10 @@ def recall(state: PolicyState) -> Remembered:
 
 
 def record(remembered: Remembered) -> Fields:
-    """Fields of the state; the smoothed demand is the caller's, who shares it with the rule without a profile."""
+    """Fields of the state. The smoothed demand is shared with the rule without a profile."""
     rule, refinement = remembered.rule, remembered.refinement
     return {
+        "smoothed_tokens_per_second": None if rule.demand is None else decimal(rule.demand),
         "in_system": _text(rule.in_system),
         "closed_weight": _text(rule.loop.closed_weight),
         "compared_in_system": _text(rule.loop.compared),

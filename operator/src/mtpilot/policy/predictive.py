@@ -14,14 +14,16 @@ from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, weight
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictiveSettings:
-    """Constants of the rule; times in seconds at a `policy.stabilization.down` of 3 minutes, and shorter in proportion below it.
+    """Constants of the rule.
 
+    usual_stabilization_seconds: the policy.stabilization.down that the time constants are for; below it they shrink in proportion.
     demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never
     scaled. margin: share by which a move must be cheaper. price_of_return: how much of it counts. hard_wait_share: a queue that
     takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always waits. refine: correct the
     curves by what replicas produce.
     """
 
+    usual_stabilization_seconds: float = 180.0
     demand_time_constant_seconds: float = 269.0
     in_system_time_constant_seconds: float = 86.6
     loop_time_constant_seconds: float = 1170.0
@@ -32,6 +34,8 @@ class PredictiveSettings:
     hard_wait_share: float | None = 0.5
     refine: bool = True
 
+
+LONGEST_LOOK_SECONDS = 120.0  # that one sample stands for: after an absence it is no better than another
 
 DEFAULT_SETTINGS = PredictiveSettings()
 
@@ -77,10 +81,12 @@ def take(
     elapsed_seconds: since the sample before; None: there is none. pace: factor on every time constant.
     """
 
-    def average(before: float | None, value: float, constant: float) -> float:
-        return smooth(before, value, elapsed_seconds=elapsed_seconds, time_constant_seconds=constant * pace)
-
     known = elapsed_seconds is not None and elapsed_seconds <= FORGET_AFTER_TIME_CONSTANTS * settings.demand_time_constant_seconds * pace
+    stands_for = min(elapsed_seconds, LONGEST_LOOK_SECONDS) if known and elapsed_seconds is not None else None
+
+    def average(before: float | None, value: float, constant: float) -> float:
+        return smooth(before, value, elapsed_seconds=stands_for, time_constant_seconds=constant * pace)
+
     return replace(
         memory,
         demand=average(memory.demand, demand, settings.demand_time_constant_seconds),
