@@ -106,7 +106,7 @@ class Operator:
             at=now,
             replicas=samples,
             served_tokens_per_second=moment.served,
-            demand_tokens_per_second=moment.arriving if saturated else moment.served,
+            demand_tokens_per_second=asked_for(moment.served, moment.arriving, saturated=saturated, estimated=False),
             in_flight=moment.running,
             queued=moment.queued,
             mean_output_tokens=self.site.output_tokens,
