@@ -59,7 +59,7 @@ def _estimate(subject: Subject, launch: Launch, mode: Mode) -> ModeCapacity:
 
 def first_remedy(subject: Subject, capacity: ModeCapacity, *, flip_slots: int | None = None) -> Remedy | None:
     """Try the changes in order with the formulas themselves: the first that gives a tenth more slots, else the first that gives
-    one more; None where none does.
+    one more, and a flip only where no argument gives any; None where nothing does.
 
     `flip_slots`: what the other mode has, for mtp.
     """
@@ -67,6 +67,8 @@ def first_remedy(subject: Subject, capacity: ModeCapacity, *, flip_slots: int | 
     dtype = state_dtype(linear, capacity.launch) if linear is not None else None
     small = None
     for step in steps(capacity.launch, capacity.slots.limit, hybrid=linear is not None, ssm_dtype=dtype):
+        if step.launch is None and small is not None:
+            break
         slots = flip_slots if step.launch is None else _slots_after(subject, step.launch)
         if slots is None or slots <= present:
             continue

@@ -110,7 +110,8 @@ def _draft_layers(subject: Subject, launch: Launch) -> int:
     if subject.shape.bundled_draft_layers:
         return subject.shape.bundled_draft_layers
     raise NotCovered(
-        "--speculative-draft-model-path", f"{subject.shape.architecture} has no MTP layer of its own: say how many layers the draft has, and its weights"
+        "--speculative-draft-model-path",
+        f"{subject.shape.architecture} has no MTP layer of its own: say how many layers the draft has, and its weights",
     )
 
 
