@@ -1,8 +1,8 @@
 """From a ThroughputProfile to the curves that a decision is made by."""
 
-from mtpilot.api.inference_service import Mode
-from mtpilot.api.throughput_profile import Bound, Curve, ThroughputProfileSpec, Verdict
-from mtpilot.curves.curve import CurvePair, InvalidCurve, ThroughputCurve
+from mtpilot.api.throughput_profile import ThroughputProfileSpec
+from mtpilot.curves.curve import InvalidCurve
+from mtpilot.curves.of_profile import conclusion_at, curve_pair
 from mtpilot.model.calibration import Calibration
 
 
@@ -11,29 +11,22 @@ class UnusableProfileError(ValueError):
 
 
 def calibrate(name: str, spec: ThroughputProfileSpec, context_tokens: int) -> Calibration:
-    """Curves of both modes at the measured context that is nearest.
+    """Curves of both modes at a context, and what they conclude.
 
     Raises:
-        UnusableProfileError: a mode is missing, or its points are no curve.
+        UnusableProfileError: no context has curves of both modes, or points are no curve.
     """
-    shared = {curve.context_tokens for curve in spec.curves if curve.mode is Mode.MTP} & {
-        curve.context_tokens for curve in spec.curves if curve.mode is Mode.BATCH
-    }
-    if not shared:
-        raise UnusableProfileError("it has no context with curves of both modes")
-    bucket = min(shared, key=lambda tokens: (max(tokens, context_tokens) / min(tokens, context_tokens), tokens))
-    found = {curve.mode: curve for curve in spec.curves if curve.context_tokens == bucket}
-    accepted = found[Mode.MTP].accept_length
     try:
-        pair = CurvePair(mtp=_curve(found[Mode.MTP]), batch=_curve(found[Mode.BATCH]), accept_length=float(accepted) if accepted else None)
+        pair, bucket = curve_pair(spec, context_tokens)
+        concluded = conclusion_at(spec, context_tokens)
     except InvalidCurve as error:
         raise UnusableProfileError(str(error)) from error
-    return Calibration(profile=name, context_tokens=bucket, curves=pair, verdict=Verdict.FLIP, bound=Bound.SLOTS)
-
-
-def _curve(curve: Curve) -> ThroughputCurve:
-    measured = ThroughputCurve(
-        concurrency=tuple(float(point.concurrency) for point in curve.points),
-        tokens_per_second=tuple(float(point.output_tokens_per_second) for point in curve.points),
+    return Calibration(
+        profile=name,
+        context_tokens=bucket,
+        curves=pair,
+        verdict=concluded.verdict,
+        crossover=concluded.crossover,
+        above=concluded.above,
+        bound=concluded.bound,
     )
-    return measured.with_slots(curve.slots)
