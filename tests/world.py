@@ -114,7 +114,7 @@ class World:
             self._recreate(deployment)
         for pod in list(self.pods.values()):
             self._age(pod)
-        self._requests()
+        self._requests(seconds)
         self.most_pods = max(self.most_pods, len(self.pods))
 
     def _recreate(self, deployment: Deployment) -> None:
@@ -144,7 +144,7 @@ class World:
         elif engine.ready_at is not None and self.now >= engine.ready_at and not pod.ready:
             self.pods[pod.uid] = replace(pod, ready=True, was_ready=True, ready_since=self.now)
 
-    def _requests(self) -> None:
+    def _requests(self, seconds: float) -> None:
         """Serving pods share the demand; the others finish what they have within request_seconds."""
         serving = [pod for pod in self.pods.values() if pod.ready and pod.serving and not pod.terminating]
         share = self.demand / len(serving) if serving else 0.0
@@ -153,7 +153,7 @@ class World:
             if pod in serving:
                 engine.running = min(SLOTS[pod.mode], round(share / RATE[pod.mode] * SLOTS[pod.mode]))
             elif engine.running:
-                engine.running = max(0, engine.running - max(1, round(engine.running / self.request_seconds)))
+                engine.running = max(0, engine.running - max(1, round(engine.running * seconds / self.request_seconds)))
 
     def uid(self) -> str:
         self._uid += 1
@@ -304,6 +304,17 @@ class World:
                 self.pods[pod.uid] = replace(pod, terminating=True, ready=False)
 
     # ---- for tests
+
+    def copy(self) -> "World":
+        """The same world to live on by itself. What is changed in place is copied; pods and manifests are only ever replaced."""
+        return replace(
+            self,
+            deployments={name: replace(found, revisions=list(found.revisions)) for name, found in self.deployments.items()},
+            pods=dict(self.pods),
+            engines={uid: replace(engine) for uid, engine in self.engines.items()},
+            children=dict(self.children),
+            events=list(self.events),
+        )
 
     def run(self, seconds: float, *, period: float = 1.0) -> None:
         """Let operator and time go on for a while."""

@@ -1,5 +1,7 @@
 """Kill the operator after any write, at any time: the same world results, nothing is lost, nothing is decided twice."""
 
+from functools import cache
+
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -14,11 +16,16 @@ TURNS = st.lists(st.tuples(st.integers(1, 20), st.one_of(st.none(), st.integers(
 FEW = examples(10, suppress=[HealthCheck.too_slow])
 
 
-def started() -> World:
-    world = World()
+@cache
+def serving(surge: bool = False) -> World:
+    world = World(spec=spec(rollout={"strategy": "Surge"}), hardware=hardware(gpus_free=4)) if surge else World()
     world.run(40)
     world.demand = 2500.0
     return world
+
+
+def started() -> World:
+    return serving().copy()
 
 
 def live(world: World, turns: list[tuple[int, int | None]]) -> None:
@@ -79,7 +86,7 @@ def test_scaling_that_is_cut_off_anywhere_ends_at_the_number(turns: list[tuple[i
     world = started()
     world.spec = world.spec.model_copy(update={"replicas": replicas})
     live(world, turns)
-    world.run(60, period=2)
+    world.run(150, period=3)
     assert len(world.deployments) == replicas
     assert world.serving() == replicas
     assert world.lost == 0
@@ -88,9 +95,7 @@ def test_scaling_that_is_cut_off_anywhere_ends_at_the_number(turns: list[tuple[i
 @FEW
 @given(turns=TURNS)
 def test_a_surge_that_is_cut_off_anywhere_ends_with_the_right_number(turns: list[tuple[int, int | None]]):
-    world = World(spec=spec(rollout={"strategy": "Surge"}), hardware=hardware(gpus_free=4))
-    world.run(40)
-    world.demand = 2500.0
+    world = serving(surge=True).copy()
     world.spec = spec(rollout={"strategy": "Surge"}, policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
     for seconds, stop_after in turns:
         for _ in range(seconds):

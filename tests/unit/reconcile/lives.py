@@ -1,15 +1,33 @@
 """Services in the small world, and what is asked of them again and again."""
 
+from functools import cache
+from typing import Any
+
 from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.status import Condition, ConditionType
 from tests.world import World
 
 
-def settled(world: World | None = None) -> World:
-    world = world or World()
+def settled(world: World | None = None, **changes: Any) -> World:
+    """A world whose replicas all serve: the usual one, or `world`; `changes` are its attributes from then on."""
+    if world is None:
+        world = _usual().copy()
+    else:
+        _settle(world)
+    for name, value in changes.items():
+        setattr(world, name, value)
+    return world
+
+
+def _settle(world: World) -> World:
     world.run(60)
     assert world.serving() == world.spec.replicas
     return world
+
+
+@cache
+def _usual() -> World:
+    return _settle(World())
 
 
 def condition(world: World, kind: ConditionType) -> Condition:

@@ -19,7 +19,7 @@ def overloaded() -> World:
     """A fleet that has seen its mtp replicas full."""
     world = settled()
     world.demand = 8500.0
-    world.run(400, period=2)
+    world.run(400, period=4)
     return world
 
 
@@ -35,9 +35,9 @@ def test_starts_all_slots_in_mtp_and_says_so():
 def test_writes_nothing_once_it_is_steady():
     world = settled()
     world.demand = 2000.0
-    world.run(200, period=2)
+    world.run(200, period=4)
     before = world.writes
-    world.run(600, period=2)
+    world.run(600, period=5)
     assert world.writes == before
 
 
@@ -48,7 +48,7 @@ def test_flips_up_under_overload_and_back_when_it_is_gone():
     assert world.most_pods == 4
     assert all(entry.from_mode is Mode.MTP for entry in world.status.history)
     world.demand = 800.0
-    world.run(1500, period=2)
+    world.run(1500, period=5)
     assert world.modes() == (4, 0)
     assert world.lost == 0
     assert world.most_pods == 4
@@ -65,7 +65,7 @@ def test_each_decision_is_announced_with_its_numbers():
 def test_one_slot_moves_at_a_time():
     world = settled()
     world.demand = 8500.0
-    for _ in range(800):
+    for _ in range(500):
         world.step()
         world.tick()
         moving = [slot for slot in world.status.slots if slot.phase in (SlotPhase.DRAINING, SlotPhase.REPLACING)]
@@ -74,9 +74,9 @@ def test_one_slot_moves_at_a_time():
 
 
 def test_a_mode_that_is_never_ready_is_rolled_back_and_not_retried_before_the_back_off():
-    world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
+    world = settled(broken=lambda digest, mode: mode is Mode.BATCH)
     world.demand = 8500.0
-    world.run(330, period=2)
+    world.run(330, period=3)
     assert world.modes() == (4, 0)
     assert world.flips() == [(world.status.history[0].slot, "RolledBack")]
     assert condition(world, ConditionType.DEGRADED).reason == Reason.ROLLED_BACK
@@ -85,7 +85,7 @@ def test_a_mode_that_is_never_ready_is_rolled_back_and_not_retried_before_the_ba
 
 
 def test_the_back_off_doubles():
-    world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
+    world = settled(broken=lambda digest, mode: mode is Mode.BATCH)
     world.demand = 8500.0
     world.run(2000, period=5)
     starts = [datetime.fromisoformat(entry.at) for entry in world.status.history]
@@ -95,21 +95,21 @@ def test_the_back_off_doubles():
 
 
 def test_a_failed_template_is_of_no_interest_once_the_spec_has_another_one():
-    world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
+    world = settled(broken=lambda digest, mode: mode is Mode.BATCH)
     world.demand = 8500.0
-    world.run(330, period=2)
+    world.run(330, period=3)
     assert condition(world, ConditionType.DEGRADED).reason == Reason.ROLLED_BACK
     world.demand = 2000.0
     world.spec = replace_image(world, "engine:2")
-    world.run(300, period=2)
+    world.run(300, period=4)
     assert images(world) == {"engine:2"}
     assert condition(world, ConditionType.DEGRADED).status is ConditionStatus.FALSE
 
 
 def test_a_failed_template_is_of_no_interest_once_another_slot_serves_with_it():
-    world = settled(World(broken=lambda digest, mode: mode is Mode.BATCH))
+    world = settled(broken=lambda digest, mode: mode is Mode.BATCH)
     world.demand = 8500.0
-    world.run(330, period=2)
+    world.run(330, period=3)
     failed = next(slot for slot in world.snapshot().slots if slot.state and slot.state.failed_digest)
     world.broken = lambda digest, mode: False
     busy = next(uid for uid, pod in world.pods.items() if pod.slot == failed.name)
@@ -147,12 +147,12 @@ def test_a_bad_image_stops_at_the_first_slot_and_goes_back_to_the_old_template()
     good = {deployment.labels[LABEL_TEMPLATE_DIGEST] for deployment in world.deployments.values()}
     world.broken = lambda digest, mode: digest not in good
     world.spec = replace_image(world, "engine:bad")
-    world.run(300, period=2)
+    world.run(300, period=4)
     assert images(world) == {hardware().spec.engine.image}
     assert world.serving() == 4
     world.broken = lambda digest, mode: False
     world.spec = replace_image(world, "engine:3")
-    world.run(400, period=2)
+    world.run(400, period=4)
     assert images(world) == {"engine:3"}
 
 
@@ -232,7 +232,7 @@ def test_without_metrics_it_holds_and_says_why():
     world = overloaded()
     before = world.modes()
     world.metrics = False
-    world.run(600, period=2)
+    world.run(600, period=5)
     assert world.modes() == before
     assert condition(world, ConditionType.METRICS_AVAILABLE).status is ConditionStatus.FALSE
 
@@ -240,7 +240,7 @@ def test_without_metrics_it_holds_and_says_why():
 def test_recommend_only_moves_nothing():
     world = settled(World(spec=spec(policy={"mode": "RecommendOnly"})))
     world.demand = 8500.0
-    world.run(400, period=2)
+    world.run(400, period=4)
     assert world.modes() == (4, 0)
     assert world.status.recommended is not None
     assert world.status.recommended.batch >= 1

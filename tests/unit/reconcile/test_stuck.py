@@ -13,14 +13,14 @@ def stuck() -> World:
     world = settled()
     world.broken = lambda digest, mode: True
     world.spec = spec(policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
-    world.run(400, period=2)
+    world.run(400, period=4)
     assert [line.phase for line in world.status.slots] == [SlotPhase.SERVING] * 3 + [SlotPhase.BROKEN]
     return world
 
 
 def test_a_slot_that_is_stuck_does_not_take_its_peers_with_it():
     world = stuck()
-    world.run(1200, period=4)
+    world.run(1200, period=6)
     assert world.serving() == 3
     assert len(world.status.history) == 1
 
@@ -28,7 +28,7 @@ def test_a_slot_that_is_stuck_does_not_take_its_peers_with_it():
 def test_a_slot_that_is_stuck_writes_nothing():
     world = stuck()
     before = world.writes
-    world.run(300, period=2)
+    world.run(300, period=4)
     assert world.writes == before
 
 
@@ -58,7 +58,7 @@ def test_a_slot_that_is_stuck_takes_a_new_spec_first():
     world.tick()
     made = world.deployments["chat-r3"].manifest["spec"]["template"]["spec"]["containers"][0]["image"]
     assert made == "engine:2"
-    world.run(300, period=2)
+    world.run(300, period=4)
     assert images(world) == {"engine:2"}
     assert world.modes() == (3, 1)
     assert world.serving() == 4
@@ -69,10 +69,10 @@ def test_a_roll_whose_way_back_is_gone_is_tried_again_after_the_back_off():
     old = {deployment.labels[LABEL_TEMPLATE_DIGEST] for deployment in world.deployments.values()}
     world.broken = lambda digest, mode: True
     world.spec = replace_image(world, "engine:2")
-    world.run(300, period=2)
+    world.run(300, period=4)
     assert world.status.slots[0].phase is SlotPhase.ROLLING_BACK
     world.broken = lambda digest, mode: digest in old
-    world.run(900, period=2)
+    world.run(900, period=4)
     assert images(world) == {"engine:2"}
     assert world.serving() == 4
 

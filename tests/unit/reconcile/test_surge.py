@@ -26,7 +26,7 @@ def test_a_surge_that_fails_is_removed_and_remembered():
         World(spec=spec(rollout={"strategy": "Surge"}), hardware=hardware(gpus_free=4), broken=lambda digest, mode: mode is Mode.BATCH)
     )
     world.spec = spec(rollout={"strategy": "Surge"}, policy={"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}})
-    world.run(260, period=2)
+    world.run(260, period=4)
     assert world.modes() == (4, 0)
     assert world.serving() == 4
     assert any(slot.state and slot.state.failed_digest for slot in world.snapshot().slots)
@@ -38,11 +38,11 @@ def test_surge_goes_there_and_back_and_rolls():
     world = settled(World(spec=spec(rollout=surge), hardware=hardware(gpus_free=4)))
     for mtp, batch in ((3, 1), (4, 0), (2, 2), (3, 1)):
         world.spec = spec(rollout=surge, policy={"mode": "Pinned", "pinned": {"mtp": mtp, "batch": batch}})
-        world.run(150, period=2)
+        world.run(150, period=3)
         assert world.modes() == (mtp, batch)
     assert [outcome for _, outcome in world.flips()] == ["Completed"] * 5
     world.spec = replace_image(world, "engine:2")
-    world.run(300, period=2)
+    world.run(300, period=4)
     assert images(world) == {"engine:2"}
     assert world.modes() == (3, 1)
     assert not any(slot.state and slot.state.surge for slot in world.snapshot().slots)

@@ -81,7 +81,7 @@ def test_a_fault_that_lasts_is_written_once(monkeypatch: pytest.MonkeyPatch, fau
     world.demand = 8000.0 if fault == "frozen" else 2000.0
     world.run(10)
     before = world.writes
-    world.run(300, period=2)
+    world.run(300, period=4)
     assert world.status.decision is not None
     assert world.status.decision.reason in (Reason.STALE_SERIES, Reason.ENGINE_HANGS)
     assert condition(world, ConditionType.METRICS_AVAILABLE).reason == world.status.decision.reason
