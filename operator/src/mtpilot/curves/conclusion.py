@@ -23,7 +23,7 @@ DRAWS = 201
 LOW, HIGH = 0.05, 0.95
 # What a side must gain to count: less is not seen in operation.
 MARGIN = 0.03
-_LEVELS = 256
+_LEVELS = 64
 
 _QUANTILES = np.array([NormalDist().inv_cdf((draw + 0.5) / DRAWS) for draw in range(DRAWS)])
 
@@ -73,11 +73,11 @@ def conclude(pair: CurvePair, *, mtp_error: float | None = None, batch_error: fl
 
 
 def _levels(pair: CurvePair) -> Floats:
-    """From one request to the larger number of slots, with the bends of both curves."""
+    """From one request to twice the larger number of slots, with the bends of both curves."""
     most = max(pair.mtp.slots, pair.batch.slots)
     least = min(1.0, most)
     bends = [level for curve in (pair.mtp, pair.batch) for level in curve.concurrency if level >= least]
-    return np.unique(np.concatenate([np.geomspace(least, most, _LEVELS), bends]))
+    return np.unique(np.concatenate([np.geomspace(least, 2 * most, _LEVELS), bends]))
 
 
 def _rates(curve: ThroughputCurve, levels: Floats) -> Floats:

@@ -1,5 +1,7 @@
 """What a profile's curves say, as its status and in words. Cheap enough for the operator to do on every change of a spec."""
 
+from collections.abc import Mapping
+
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.throughput_profile import (
     Bound,
@@ -39,7 +41,7 @@ def status_of(spec: ThroughputProfileSpec, generation: int = 0) -> ThroughputPro
         fit=None if fit is None else Fit(method=fit.method, mape=fit.mape),
         crossover=contexts[0].crossover,
         verdict=_over_all([context.verdict for context in contexts]),
-        message=_cut(". ".join((*sentences(spec), *warnings(spec))) + "."),
+        message=_cut(". ".join((*_sentences(spec, found), *warnings(spec))) + "."),
         contexts=contexts,
     )
 
@@ -66,9 +68,12 @@ def sentences(spec: ThroughputProfileSpec) -> list[str]:
     Raises:
         InvalidCurve: see `curve_pair`.
     """
+    return _sentences(spec, {context: conclusion_at(spec, context) for context in context_buckets(spec)})
+
+
+def _sentences(spec: ThroughputProfileSpec, found: Mapping[int, Conclusion]) -> list[str]:
     contexts: dict[tuple[Verdict, str], list[int]] = {}
-    for context in context_buckets(spec):
-        conclusion = conclusion_at(spec, context)
+    for context, conclusion in found.items():
         contexts.setdefault((conclusion.verdict, _reason(spec, context, conclusion)), []).append(context)
     return [f"{verdict} at {', '.join(map(str, at))} tokens of context: {reason}" for (verdict, reason), at in contexts.items()]
 

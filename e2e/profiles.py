@@ -1,0 +1,88 @@
+"""Write the profiles of `e2e/data/profiles` and the one of `docs/examples` from their points, by the command that users have.
+
+    python -m e2e.profiles
+
+They are committed, so that the replay and the tests read them without scipy; a test holds them to what the command makes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "e2e" / "data"
+
+_REPORT_122B = (
+    "Public benchmark report on Qwen3.5-122B-A10B, 4x RTX PRO 6000, SGLang, NEXTN with one draft token. Measured: 121.5 and 108 tok/s "
+    "at one request, 1635 with 24 mtp slots full, 2800 with 68 requests running in batch. The levels between, and the last ones, are "
+    "power laws near both ends"
+)
+_REPORT_27B = (
+    "Public benchmark report on Qwen3.6-27B, RTX PRO 6000, SGLang, NEXTN. Measured: mtp 70 tok/s at one request and 234 at its 4 slots, "
+    "batch 26.7 at one. All other levels are projected, batch to {most} tok/s at its 16 slots"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One profile: the file it is written to, below the repository, and the arguments of `mtpilot profile fit` without the output."""
+
+    file: str
+    arguments: tuple[str, ...]
+
+
+def _points(file: str, points: str, *, model: str, hardware_class: str, acceptance: str, source: str, options: tuple[str, ...]) -> Recipe:
+    return Recipe(
+        file=file,
+        arguments=(
+            str(DATA / "points" / points), "--model", model, "--hardware-class", hardware_class, "--acceptance", acceptance,
+            "--engine", "sglang", "--source", source, *options,
+        ),
+    )  # fmt: skip
+
+
+def recipes() -> Iterator[Recipe]:
+    """Every generated profile."""
+    moe = ("--draft-tokens", "1", "--experts", "256", "--active-experts", "8", "--name", "qwen3.5-122b-rtx-pro-6000-x4")
+    for file, namespace in (
+        ("e2e/data/profiles/qwen3.5-122b-rtx-pro-6000-x4.yaml", ()),
+        ("docs/examples/qwen3.5-122b-rtx-pro-6000-x4-profile.yaml", ("--namespace", "team-a")),
+    ):
+        yield _points(
+            file, "qwen3.5-122b.csv", model="hf://Qwen/Qwen3.5-122B-A10B", hardware_class="rtx-pro-6000-x4",
+            acceptance="Synthetic", source=_REPORT_122B, options=(*moe, *namespace),
+        )  # fmt: skip
+    for most in ("320", "427"):
+        name = f"qwen3.6-27b-{most}-rtx-pro-6000-x1"
+        yield _points(
+            f"e2e/data/profiles/{name}.yaml", f"qwen3.6-27b-{most}.csv", model="hf://Qwen/Qwen3.6-27B", hardware_class="rtx-pro-6000-x1",
+            acceptance="Natural", source=_REPORT_27B.format(most=most), options=("--draft-tokens", "3", "--name", name),
+        )  # fmt: skip
+    for quantization in ("lukealonso_nvfp4", "awq"):
+        name = f"qwen3.5-397b-{quantization.rpartition('_')[2]}-rtx-pro-6000-x4"
+        yield Recipe(
+            file=f"e2e/data/profiles/{name}.yaml",
+            arguments=(
+                str(DATA / "mtp_curves.csv"), "--pair", f"vllm-q35-397b-{quantization}", "--model", "hf://Qwen/Qwen3.5-397B-A17B",
+                "--hardware-class", "rtx-pro-6000-x4", "--experts", "512", "--active-experts", "10", "--name", name,
+            ),
+        )  # fmt: skip
+
+
+def write(recipe: Recipe, root: Path) -> Path:
+    """Make one profile below `root`. Raises RuntimeError where the command fails."""
+    from typer.testing import CliRunner
+
+    from mtpilot.cli.main import app
+
+    path = root / recipe.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    result = CliRunner().invoke(app, ["profile", "fit", *recipe.arguments, "-o", str(path)])
+    if result.exit_code:
+        raise RuntimeError(f"{recipe.file}: {result.output}")
+    return path
+
+
+if __name__ == "__main__":
+    for one in recipes():
+        print(write(one, ROOT))
