@@ -9,6 +9,8 @@ from mtpilot.model.reasons import Reason
 
 from .assess import Assessment
 from .bounds import batch_bounds, step_towards
+from .lasting import UNPRESSED
+from .phrases import names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,7 @@ class Advice:
 
     forced: a bound of the spec asks for it, not the load. overloaded: the move is the remedy for requests that wait.
     predicted: its way, with the replica away, is priced; the guards that stand in for a prediction are not asked.
+    assessment: what these guards compare; None: nothing. frozen: replicas whose series stand still: the mix holds.
     """
 
     recommended: Mix
@@ -24,12 +27,26 @@ class Advice:
     reason: Reason
     message: str
     would_change: str
-    assessment: Assessment
     state: PolicyState
+    assessment: Assessment | None = None
+    frozen: tuple[str, ...] = ()
     forced: bool = False
     overloaded: bool = False
     predicted: bool = False
     outlook: Outlook | None = None
+
+
+def standing_still(mix: Mix, frozen: tuple[str, ...], state: PolicyState) -> Advice:
+    """Series that stand still: no signal is told from such numbers."""
+    return Advice(
+        recommended=mix,
+        to=None,
+        reason=Reason.STALE_SERIES,
+        message=f"{mix} stays: the series of {names(frozen)} stand still, its engine reports another load",
+        would_change="series that agree with the engines",
+        state=state.model_copy(update=UNPRESSED),
+        frozen=frozen,
+    )
 
 
 def into_bounds(spec: InferenceServiceSpec, bounded: Mix, a: Assessment, mix: Mix, state: PolicyState, *, overloaded: bool) -> Advice:

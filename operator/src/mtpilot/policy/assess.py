@@ -1,7 +1,4 @@
-"""Take one observation into the policy state, and put the numbers side by side that the rule and the guards compare.
-
-Looks that come faster than the scrapes see the same sample again: they count once, whatever woke the caller.
-"""
+"""Take one observation into the policy state, and put the numbers side by side that the rule without a profile compares."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,11 +9,9 @@ from mtpilot.model.decision import Demand, FleetState
 
 from .capacity import Learned, has_no_room, is_full, learn, recall, template_in_force
 from .phrases import count, percent, rate
+from .sampling import sample
 from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, time_constant_seconds
-from .timing import decimal, from_text, number, to_text
-
-QUEUED_SAMPLES_KEPT = 10
-CONTRADICTED_SAMPLES_TO_HOLD = 3
+from .timing import decimal, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,39 +76,33 @@ def advance(
 ) -> tuple[PolicyState, Assessment]:
     """The state with this sample in it, and the numbers. A sample that was taken before changes nothing but the numbers."""
     template = template_in_force(demand, fleet, state.mtp_capacity_template)
-    observed = from_text(state.observed_at)
-    elapsed = (now - observed).total_seconds() if observed is not None and observed <= now else None
-    if elapsed is not None and elapsed < 0.9 * demand.scrape_interval_seconds:
-        return state, _assess(spec, demand, fleet, state, recall(state, template))
-    contradicted = min(state.contradicted_samples + 1, CONTRADICTED_SAMPLES_TO_HOLD) if demand.contradicted else 0
-    if contradicted == CONTRADICTED_SAMPLES_TO_HOLD:
-        after = state.model_copy(update={"contradicted_samples": contradicted, "observed_at": to_text(now)})
-        return after, _assess(spec, demand, fleet, after, recall(state, template))
     constant = time_constant_seconds(spec)
+    sampling = sample(demand, state, now, forget_after_seconds=max(FORGET_AFTER_TIME_CONSTANTS * constant, 60.0))
+    if not sampling.fresh:
+        after = state.model_copy(update=sampling.fields) if sampling.fields else state
+        return after, _assess(spec, demand, fleet, after, recall(state, template), sampling.frozen)
     smoothed = smooth(
         number(state.smoothed_tokens_per_second),
         demand.demand_tokens_per_second,
-        elapsed_seconds=elapsed,
+        elapsed_seconds=sampling.elapsed_seconds,
         time_constant_seconds=constant,
     )
-    forgotten = elapsed is None or elapsed > max(FORGET_AFTER_TIME_CONSTANTS * constant, 60.0)
-    queued_before = 0 if forgotten else state.queued_samples
-    learned = learn(recall(state, template), demand, template, spec, elapsed)
+    learned = learn(recall(state, template), demand, template, spec, sampling.elapsed_seconds)
     value = learned.tokens_per_second
     after = state.model_copy(
         update={
+            **sampling.fields,
             "smoothed_tokens_per_second": decimal(smoothed),
             "mtp_capacity_tokens_per_second": None if value is None else decimal(value),
             "mtp_capacity_template": learned.template,
-            "queued_samples": min(queued_before + 1, QUEUED_SAMPLES_KEPT) if demand.queued > 0 else 0,
-            "contradicted_samples": contradicted,
-            "observed_at": to_text(now),
         }
     )
-    return after, _assess(spec, demand, fleet, after, learned)
+    return after, _assess(spec, demand, fleet, after, learned, sampling.frozen)
 
 
-def _assess(spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state: PolicyState, learned: Learned) -> Assessment:
+def _assess(  # noqa: PLR0917 - what a tick has
+    spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state: PolicyState, learned: Learned, frozen: tuple[str, ...]
+) -> Assessment:
     replicas = fleet.mix.total or fleet.replicas
     smoothed = number(state.smoothed_tokens_per_second)
     no_room = [has_no_room(spec, sample) for sample in demand.replicas]
@@ -133,5 +122,5 @@ def _assess(spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state
         any_mtp_full=any(sample.mode is Mode.MTP and is_full(spec, sample) for sample in demand.replicas),
         mtp_slots=replicas * (min(effective) if effective else spec.modes.mtp.max_running_requests),
         missing=demand.missing,
-        frozen=demand.contradicted if state.contradicted_samples >= CONTRADICTED_SAMPLES_TO_HOLD else (),
+        frozen=frozen,
     )

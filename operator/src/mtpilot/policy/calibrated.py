@@ -14,16 +14,18 @@ from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Demand, FleetState, Mix
 from mtpilot.model.reasons import Reason
 
-from .advice import Advice, into_bounds
-from .assess import Assessment, advance
+from .advice import Advice, into_bounds, standing_still
+from .assess import advance
 from .bounds import with_batch
 from .draws import ENOUGH, share_better
 from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, stable_at
 from .limits import LoadLimit, load_limits
-from .looking import Look, look
+from .looking import Look, look, pace
 from .memory import record
 from .phrases import clock, names, percent, span
 from .predictive import DEFAULT_SETTINGS, PredictiveSettings
+from .sampling import sample
+from .smoothing import FORGET_AFTER_TIME_CONSTANTS
 from .telling import costs_in_words, limits_in_words, load_in_words, mix_of, outlook_of
 from .timing import seconds
 from .weighing import after_move
@@ -62,26 +64,20 @@ def advise(
 
     explain: make the words and the outlook as well.
     """
-    after, assessment = advance(spec, demand, fleet, state, now)
-    if assessment.frozen:
-        return Advice(
-            recommended=fleet.mix,
-            to=None,
-            reason=Reason.STALE_SERIES,
-            message="",
-            would_change="",
-            assessment=assessment,
-            state=after,
-        )
-    seen = look(spec, demand, fleet, state, now, calibration=calibration, settings=settings, fresh=after is not state)
-    if after is not state:
-        after = after.model_copy(update=record(seen.remembered))
+    factor = pace(spec, settings)
+    forget_after_seconds = FORGET_AFTER_TIME_CONSTANTS * settings.demand_time_constant_seconds * factor
+    sampling = sample(demand, state, now, forget_after_seconds=max(forget_after_seconds, 60.0))
+    if sampling.frozen:
+        return standing_still(fleet.mix, sampling.frozen, state.model_copy(update=sampling.fields))
     bounded = with_batch(spec, fleet.mix.total, fleet.mix.batch)
+    seen = look(spec, demand, fleet, state, sampling, calibration=calibration, settings=settings, factor=factor)
+    fields = {**sampling.fields, **(record(seen.remembered) if sampling.fresh else {})}
     if bounded != fleet.mix:
-        return into_bounds(spec, bounded, assessment, fleet.mix, after.model_copy(update=UNPRESSED), overloaded=demand.queued > 0)
+        after, assessment = advance(spec, demand, fleet, state, now)
+        after = after.model_copy(update={**fields, **UNPRESSED})
+        return into_bounds(spec, bounded, assessment, fleet.mix, after, overloaded=demand.queued > 0)
     answer, pressure = _answer(seen, demand, fleet, state, now)
-    after = after.model_copy(update=pressure)
-    return _told(seen, answer, demand, assessment, after, explain=explain)
+    return _told(seen, answer, demand, state.model_copy(update={**fields, **pressure}), explain=explain)
 
 
 def _answer(seen: Look, demand: Demand, fleet: FleetState, state: PolicyState, now: datetime) -> tuple[Answer, dict[str, str | None]]:
@@ -166,7 +162,7 @@ def _checked(seen: Look, wanted: Mode, reason: Reason) -> Answer:
     return Answer(reason=reason, to=wanted, wanted=wanted, draws_better=better)
 
 
-def _told(seen: Look, answer: Answer, demand: Demand, assessment: Assessment, state: PolicyState, *, explain: bool) -> Advice:
+def _told(seen: Look, answer: Answer, demand: Demand, state: PolicyState, *, explain: bool) -> Advice:
     weighing, circumstances = seen.weighing, seen.circumstances
     message = would_change = ""
     outlook = None
@@ -182,7 +178,6 @@ def _told(seen: Look, answer: Answer, demand: Demand, assessment: Assessment, st
         reason=answer.reason,
         message=message,
         would_change=would_change,
-        assessment=assessment,
         state=state,
         overloaded=demand.queued > 0,
         predicted=True,

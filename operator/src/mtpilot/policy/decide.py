@@ -18,7 +18,6 @@ from .advice import Advice
 from .bounds import pinned_mix, step_towards
 from .guards import AUTO_CHAIN, PINNED_CHAIN, PREDICTED_CHAIN, Proposal, first_violation, one_move_in_flight
 from .lasting import UNPRESSED
-from .phrases import names
 from .predictive import DEFAULT_SETTINGS, PredictiveSettings
 
 _NO_DEMAND_CHANGES = {
@@ -64,11 +63,9 @@ def decide(  # noqa: PLR0917 - in the order of the interface; callers may name t
         )
     if spec.policy.mode is PolicyMode.PINNED:  # the state still learns, so that a later Auto starts with what is known
         return _pinned(spec, fleet, advice.state.model_copy(update=UNPRESSED), now, outlook=advice.outlook)
-    if advice.assessment.frozen:
-        text = f"{fleet.mix} stays: the series of {names(advice.assessment.frozen)} stand still, its engine reports another load"
-        rested = advice.state.model_copy(update=UNPRESSED)  # no signal is told from such numbers
-        return _hold(fleet.mix, Reason.STALE_SERIES, text, "series that agree with the engines", rested)
-    return replace(_guarded(spec, advice, fleet, now), outlook=advice.outlook)
+    if advice.frozen:
+        return _advised(advice)
+    return _guarded(spec, advice, fleet, now)
 
 
 def _rested(state: PolicyState) -> PolicyState:
@@ -93,19 +90,32 @@ def _guarded(spec: InferenceServiceSpec, advice: Advice, fleet: FleetState, now:
     violation = first_violation(chain if to is not None else (one_move_in_flight,), proposal)
     if violation is not None:
         text = f"{violation.message}; {advice.message}"
-        return _hold(advice.recommended, violation.reason, text, violation.would_change, advice.state)
+        return _advised(advice, reason=violation.reason, message=text, would_change=violation.would_change)
     if to is None:
-        return _hold(advice.recommended, advice.reason, advice.message, advice.would_change, advice.state)
+        return _advised(advice)
     if spec.policy.mode is PolicyMode.RECOMMEND_ONLY:
         text = f"would move one replica to {to} ({advice.reason}): {advice.message}"
-        return _hold(advice.recommended, Reason.RECOMMEND_ONLY, text, f"policy.mode Auto; or {advice.would_change}", advice.state)
+        return _advised(advice, reason=Reason.RECOMMEND_ONLY, message=text, would_change=f"policy.mode Auto; or {advice.would_change}")
+    return _advised(advice, move_to=to, message=f"one replica to {to}, {fleet.mix} → {fleet.mix.moved(to)}: {advice.message}")
+
+
+def _advised(
+    advice: Advice,
+    *,
+    move_to: Mode | None = None,
+    reason: Reason | None = None,
+    message: str | None = None,
+    would_change: str | None = None,
+) -> Decision:
+    """The decision of an advice, with what the guards or the mode make of it."""
     return Decision(
         recommended=advice.recommended,
-        move_to=to,
-        reason=advice.reason,
-        message=f"one replica to {to}, {fleet.mix} → {fleet.mix.moved(to)}: {advice.message}",
-        would_change=advice.would_change,
+        move_to=move_to,
+        reason=reason or advice.reason,
+        message=advice.message if message is None else message,
+        would_change=advice.would_change if would_change is None else would_change,
         state=advice.state,
+        outlook=advice.outlook,
     )
 
 

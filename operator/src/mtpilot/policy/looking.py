@@ -1,7 +1,6 @@
 """Take one look into what the predictive rule remembers, and set up what it weighs."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, Objective
 from mtpilot.api.status import PolicyState
@@ -14,7 +13,8 @@ from .forecast import Forecast, Load
 from .memory import Remembered, recall
 from .predictive import LONGEST_LOOK_SECONDS, Memory, PredictiveSettings, learn_prices, take
 from .refine import refine
-from .timing import from_text, seconds
+from .sampling import Sampling
+from .timing import seconds
 from .weighing import Circumstances, Weighing, candidates_of, judge, terms_of, weigh
 
 FASTEST_PACE = 1 / 36  # averages over less than some seconds hold no sample
@@ -40,22 +40,22 @@ def look(
     demand: Demand,
     fleet: FleetState,
     state: PolicyState,
-    now: datetime,
+    sampling: Sampling,
     *,
     calibration: Calibration,
     settings: PredictiveSettings,
-    fresh: bool,
+    factor: float,
 ) -> Look:
-    """Everything that one tick weighs. fresh: the sample is not the one that `state` has in it already."""
+    """Everything that one tick weighs. factor: `pace`."""
     remembered = recall(state)
-    elapsed = _elapsed_seconds(state, now)
-    if fresh:
-        remembered = _take(spec, demand, calibration.curves, remembered, elapsed=elapsed, settings=settings)
+    elapsed = sampling.elapsed_seconds
+    if sampling.fresh:
+        remembered = _take(demand, calibration.curves, remembered, elapsed=elapsed, settings=settings, factor=factor)
     circumstances, load = _set_up(spec, demand, fleet, calibration=calibration, remembered=remembered, settings=settings)
     forecast = Forecast(circumstances.fluid, circumstances.here, load, circumstances.terms)
     costs = forecast.costs(circumstances.candidates)
-    if fresh and fleet.moving is None:
-        rule = learn_prices(settings, remembered.rule, forecast, costs, elapsed_seconds=elapsed, pace=pace(spec, settings))
+    if sampling.fresh and fleet.moving is None:
+        rule = learn_prices(settings, remembered.rule, forecast, costs, elapsed_seconds=elapsed, pace=factor)
         remembered, circumstances = replace(remembered, rule=rule), replace(circumstances, memory=rule)
     pessimistic = None
     if demand.missing:
@@ -63,54 +63,44 @@ def look(
     return Look(circumstances=circumstances, weighing=judge(circumstances, forecast, costs), remembered=remembered, pessimistic=pessimistic)
 
 
-def _elapsed_seconds(state: PolicyState, now: datetime) -> float | None:
-    seen = from_text(state.observed_at)
-    return (now - seen).total_seconds() if seen is not None and seen <= now else None
-
-
 def _take(
-    spec: InferenceServiceSpec,
     demand: Demand,
     curves: CurvePair,
     before: Remembered,
     *,
     elapsed: float | None,
     settings: PredictiveSettings,
+    factor: float,
 ) -> Remembered:
-    factor = pace(spec, settings)
-    after = replace(
-        before,
-        rule=take(
-            settings,
-            before.rule,
-            demand=demand.demand_tokens_per_second,
-            queued=demand.queued,
-            in_system=demand.in_flight + demand.queued,
-            elapsed_seconds=elapsed,
-            pace=factor,
-        ),
-        accept_length=accept_length(
-            before.accept_length,
-            demand,
-            curves,
-            elapsed_seconds=elapsed,
-            smoothing_seconds=settings.demand_time_constant_seconds * factor,
-            forgetting_pace=factor,
-        ),
+    length = accept_length(
+        before.accept_length,
+        demand,
+        curves,
+        elapsed_seconds=elapsed,
+        smoothing_seconds=settings.demand_time_constant_seconds * factor,
+        forgetting_pace=factor,
+    )
+    refinement = before.refinement
+    if settings.refine:
+        looked = min(elapsed or 0.0, LONGEST_LOOK_SECONDS)
+        scale = mtp_scale(curves, length)
+        refinement = refine(refinement, demand.replicas, curves, mtp_scale=scale, elapsed_seconds=looked, pace=factor)
+    rule = take(
+        settings,
+        before.rule,
+        demand=demand.demand_tokens_per_second,
+        queued=demand.queued,
+        in_system=demand.in_flight + demand.queued,
+        elapsed_seconds=elapsed,
+        pace=factor,
+    )
+    return Remembered(
+        rule=rule,
+        refinement=refinement,
+        accept_length=length,
         mtp_slots=effective_slots(Mode.MTP, demand.replicas, before.mtp_slots),
         batch_slots=effective_slots(Mode.BATCH, demand.replicas, before.batch_slots),
     )
-    if not settings.refine:
-        return after
-    refinement = refine(
-        before.refinement,
-        demand.replicas,
-        curves,
-        mtp_scale=mtp_scale(curves, after.accept_length),
-        elapsed_seconds=min(elapsed or 0.0, LONGEST_LOOK_SECONDS),
-        pace=factor,
-    )
-    return replace(after, refinement=refinement)
 
 
 def _set_up(

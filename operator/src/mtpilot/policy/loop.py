@@ -4,7 +4,7 @@ Only a queue tells: while requests wait, a closed loop keeps the number in the s
 shrink or wander. What is served looks alike in both.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .smoothing import weight
 
@@ -31,9 +31,9 @@ def compare(
     """Take one sample: once a minute (times `pace`) the number in the system is held against the one before."""
     since = memory.since_seconds + elapsed_seconds
     if memory.compared is None:
-        return replace(memory, compared=in_system, since_seconds=0.0)
+        return LoopMemory(closed_weight=memory.closed_weight, compared=in_system)
     if since < 0.95 * COMPARE_EVERY_SECONDS * pace:
-        return replace(memory, since_seconds=since)
+        return LoopMemory(closed_weight=memory.closed_weight, compared=memory.compared, since_seconds=since)
     closed = memory.closed_weight
     if queued > QUEUE_THAT_TELLS:
         stayed = abs(in_system - memory.compared) <= SAME_SHARE * max(in_system, 1.0) + SAME_REQUESTS

@@ -87,8 +87,9 @@ def take(
     def average(before: float | None, value: float, constant: float) -> float:
         return smooth(before, value, elapsed_seconds=stands_for, time_constant_seconds=constant * pace)
 
-    return replace(
-        memory,
+    return Memory(
+        price_to_batch=memory.price_to_batch,
+        price_to_mtp=memory.price_to_mtp,
         demand=average(memory.demand, demand, settings.demand_time_constant_seconds),
         in_system=average(memory.in_system, in_system, settings.in_system_time_constant_seconds),
         loop=compare(
@@ -109,7 +110,7 @@ def choose(
 
     missed: mixes that miss a latency target which another one meets; they are chosen by nobody, and the present one is left.
     """
-    allowed = [k for k in costs if k not in missed] or list(costs)
+    allowed = [k for k in costs if k not in missed] if missed else list(costs)
     best = min(allowed, key=lambda k: (costs[k], abs(k - here), k))
     if best == here:
         return Choice(best=here, price=0.0, due=False)
@@ -132,4 +133,4 @@ def learn_prices(
             price = forecast.absence(direction)
             before = price if before is None else before + share * (price - before)
         found[direction] = before
-    return replace(memory, price_to_mtp=found[-1], price_to_batch=found[1])
+    return Memory(demand=memory.demand, in_system=memory.in_system, loop=memory.loop, price_to_mtp=found[-1], price_to_batch=found[1])

@@ -7,23 +7,24 @@ only the mode that happens to run would move the fleet for no reason. The shape 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.curves.curve import CurvePair
 from mtpilot.model.decision import ReplicaSample
 
-from .fluid import fluid_fleet
+from .fluid import MixTable, fluid_fleet
 from .smoothing import weight
 
 LEVEL_TIME_CONSTANT_SECONDS = 600.0
 KNOWN_TIME_CONSTANT_SECONDS = 1800.0  # of samples, until a level counts
 FORGOTTEN_TIME_CONSTANT_SECONDS = 6 * 3600.0  # without samples, until the other mode's level counts instead
 LOWEST, HIGHEST = 0.7, 1.4  # of what a level may correct; beyond it the profile is wrong, not the day
-SEEN_LEVELS = (0.1, 10.0)
+LEAST, MOST = 0.1, 10.0  # of what is believed at all
 LOADED_SHARE = 0.1  # of its slots that a replica runs at least: below it the rate's window holds another load than the gauge
 DRIFT_SHARE = 0.15
 DRIFT_SECONDS = 1800.0
+_DRIFT = math.log(1.0 + DRIFT_SHARE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,8 @@ class Refinement:
     def factor(self, mode: Mode) -> float:
         """What the rates of a mode's curve are multiplied with."""
         own, other = self.of(mode), self.of(mode.other)
-        exponent = own.known * math.log(own.value) + (1.0 - own.known) * other.known * math.log(other.value)
-        return min(max(math.exp(exponent), LOWEST), HIGHEST)
+        factor = own.value**own.known * other.value ** ((1.0 - own.known) * other.known)
+        return float(min(max(factor, LOWEST), HIGHEST))
 
     @property
     def drifted(self) -> Mode | None:
@@ -76,36 +77,38 @@ def refine(
         curves: as measured. mtp_scale: live accept length over the measured one: not a matter of the level.
         elapsed_seconds: since the look before, long absences cut by the caller. pace: factor on the time constants of the averages.
     """
-    ratios = {mode: _ratio(mode, samples, curves, mtp_scale) for mode in Mode}
-    levels = {mode: _level(before.of(mode), ratios[mode], elapsed_seconds, pace) for mode in Mode}
+    ratio = _ratios(samples, curves, mtp_scale)
+    mtp = _level(before.mtp, ratio[Mode.MTP], elapsed_seconds, pace)
+    batch = _level(before.batch, ratio[Mode.BATCH], elapsed_seconds, pace)
     drift_seconds = before.drift_seconds
-    if any(ratio is not None for ratio in ratios.values()):
-        far = max(_distance(level) for level in levels.values()) > math.log(1.0 + DRIFT_SHARE)
+    if any(ratio.values()):
+        far = max(_distance(mtp), _distance(batch)) > _DRIFT
         drift_seconds = min(max(drift_seconds + (elapsed_seconds if far else -elapsed_seconds), 0.0), 2 * DRIFT_SECONDS)
-    return Refinement(mtp=levels[Mode.MTP], batch=levels[Mode.BATCH], drift_seconds=drift_seconds)
+    return Refinement(mtp=mtp, batch=batch, drift_seconds=drift_seconds)
 
 
-def _ratio(mode: Mode, samples: Sequence[ReplicaSample], curves: CurvePair, mtp_scale: float) -> float | None:
-    """Rate over the curve's rate of all loaded replicas of a mode together; None: none is loaded."""
-    alone = fluid_fleet(curves, 1).of(int(mode is Mode.MTP), int(mode is Mode.BATCH))
+def _ratios(samples: Sequence[ReplicaSample], curves: CurvePair, mtp_scale: float) -> dict[Mode, float | None]:
+    """Rate over the curve's rate of all loaded replicas of each mode together; None: none is loaded."""
+    alone = fluid_fleet(curves, 1)
+    return {
+        Mode.MTP: _ratio([sample for sample in samples if sample.mode is Mode.MTP], alone.of(1, 0), mtp_scale),
+        Mode.BATCH: _ratio([sample for sample in samples if sample.mode is Mode.BATCH], alone.of(0, 1), 1.0),
+    }
+
+
+def _ratio(samples: Sequence[ReplicaSample], table: MixTable, scale: float) -> float | None:
+    loaded_at = max(LOADED_SHARE * table.slots, 1.0)
     seen = said = 0.0
     for sample in samples:
-        if (
-            sample.mode is mode
-            and sample.tokens_per_second > 0
-            and sample.running >= max(LOADED_SHARE * min(sample.slots, alone.slots), 1.0)
-        ):
+        if sample.tokens_per_second > 0 and (sample.running >= loaded_at or sample.running >= max(LOADED_SHARE * sample.slots, 1.0)):
             seen += sample.tokens_per_second
-            said += alone.rate(sample.running)
-    if said <= 0:
-        return None
-    ratio = seen / said / (mtp_scale if mode is Mode.MTP else 1.0)
-    return min(max(ratio, SEEN_LEVELS[0]), SEEN_LEVELS[1])
+            said += table.rate(sample.running)
+    return min(max(seen / (said * scale), LEAST), MOST) if said > 0 else None
 
 
 def _level(before: Level, ratio: float | None, elapsed_seconds: float, pace: float) -> Level:
     if ratio is None:
-        return replace(before, known=before.known * (1.0 - weight(elapsed_seconds, FORGOTTEN_TIME_CONSTANT_SECONDS * pace)))
+        return Level(value=before.value, known=before.known * (1.0 - weight(elapsed_seconds, FORGOTTEN_TIME_CONSTANT_SECONDS * pace)))
     share = weight(elapsed_seconds, LEVEL_TIME_CONSTANT_SECONDS * pace)
     known = before.known + weight(elapsed_seconds, KNOWN_TIME_CONSTANT_SECONDS * pace) * (1.0 - before.known)
     return Level(value=before.value * (ratio / before.value) ** share, known=known)

@@ -5,6 +5,7 @@ The state is safe to lose, so what cannot be read counts as never written.
 
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from mtpilot.api.types import parse_duration
 
@@ -41,6 +42,7 @@ def number(value: str | float | None) -> float | None:
     return parsed if math.isfinite(parsed) and parsed >= 0 else None
 
 
+@lru_cache(maxsize=1024)
 def seconds(duration: str) -> float:
     """Seconds of an API duration such as ``3m``."""
     return parse_duration(duration).total_seconds()

@@ -13,7 +13,7 @@ from mtpilot.api.status import PolicyState
 from mtpilot.model.decision import Demand, FleetState, Mix
 from mtpilot.model.reasons import Reason
 
-from .advice import Advice, into_bounds
+from .advice import Advice, into_bounds, standing_still
 from .assess import Assessment, advance
 from .bounds import batch_bounds, with_batch
 from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, stable_at
@@ -38,6 +38,8 @@ class Signal:
 def advise(*, spec: InferenceServiceSpec, demand: Demand, fleet: FleetState, state: PolicyState, now: datetime) -> Advice:
     """One observation and the state before → advice with the state after. Pure and deterministic."""
     after, assessment = advance(spec, demand, fleet, state, now)
+    if assessment.frozen:
+        return standing_still(fleet.mix, assessment.frozen, after)
     wanted = _wanted(spec, assessment, fleet.mix)
     signal = None if wanted is None else _signal(spec, *wanted, since=lasting_since(spec, wanted[0], fleet, state, now))
     after = after.model_copy(update=UNPRESSED if signal is None else pressed(signal.to, signal.since))
