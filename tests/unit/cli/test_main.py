@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from mtpilot.cli import exits
 from mtpilot.cli.main import app
 
-COMMANDS = ("run", "plan", "explain", "snapshot", "crds", "capacity", "gateway-agent", "version")
+COMMANDS = ("run", "plan", "explain", "snapshot", "crds", "capacity", "profile", "gateway-agent", "version")
 runner = CliRunner()
 
 
@@ -34,7 +34,7 @@ def test_help_loads_no_client() -> None:
     """The libraries that take seconds to import must not be paid for by every command."""
     script = (
         "import sys; from mtpilot.cli import main; "
-        "print([name for name in ('kopf', 'kubernetes', 'aiohttp', 'prometheus_api_client', 'requests') if name in sys.modules])"
+        "print([name for name in ('kopf', 'kubernetes', 'aiohttp', 'prometheus_api_client', 'requests', 'scipy', 'matplotlib') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
