@@ -34,8 +34,8 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 ##@ Develop
 
 .PHONY: test-fast
-test-fast: env ## Unit, property and golden tests
-	$(RUN) pytest -n 2 $(FAST_TESTS) $(PYTEST_ARGS)
+test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries each property that often)
+	$(RUN) pytest -n 2 --dist worksteal $(FAST_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test-contract
 test-contract: env ## Simulator and rendered arguments against SGLang's recordings and flag list
