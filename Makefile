@@ -46,8 +46,9 @@ test-integration: env toolchain ## Tests against the real API server, scheduler,
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder tests/integration $(PYTEST_ARGS)
 
 .PHONY: generate
-generate: env ## Write what is generated: CRDs and the API reference
+generate: env ## Write what is generated: CRDs, the API reference, the profiles of public figures
 	$(RUN) mtpilot crds --reference docs/reference/api.md
+	$(RUN) python -m e2e.profiles
 
 .PHONY: format
 format: env ## Format and mend what the linter can mend

@@ -1,4 +1,5 @@
-"""Write the profiles of `e2e/data/profiles` and the one of `docs/examples` from their points, by the command that users have.
+"""Write the profiles of `e2e/data/profiles`, the one of `docs/examples` and the plots of `docs/profiles.md` from their points, by the
+command that users have.
 
     python -m e2e.profiles
 
@@ -25,15 +26,30 @@ _REPORT_27B = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One profile: the file it is written to, below the repository, and the arguments of `mtpilot profile fit` without the output."""
+    """One profile.
+
+    file: what is written, below the repository. arguments: of `mtpilot profile fit`, without the output. plot: below the repository.
+    """
 
     file: str
     arguments: tuple[str, ...]
+    plot: str | None = None
 
 
-def _points(file: str, points: str, *, model: str, hardware_class: str, acceptance: str, source: str, options: tuple[str, ...]) -> Recipe:
+def _points(
+    file: str,
+    points: str,
+    *,
+    model: str,
+    hardware_class: str,
+    acceptance: str,
+    source: str,
+    options: tuple[str, ...],
+    plot: str | None = None,
+) -> Recipe:
     return Recipe(
         file=file,
+        plot=plot,
         arguments=(
             str(DATA / "points" / points), "--model", model, "--hardware-class", hardware_class, "--acceptance", acceptance,
             "--engine", "sglang", "--source", source, *options,
@@ -44,13 +60,13 @@ def _points(file: str, points: str, *, model: str, hardware_class: str, acceptan
 def recipes() -> Iterator[Recipe]:
     """Every generated profile."""
     moe = ("--draft-tokens", "1", "--experts", "256", "--active-experts", "8", "--name", "qwen3.5-122b-rtx-pro-6000-x4")
-    for file, namespace in (
-        ("e2e/data/profiles/qwen3.5-122b-rtx-pro-6000-x4.yaml", ()),
-        ("docs/examples/qwen3.5-122b-rtx-pro-6000-x4-profile.yaml", ("--namespace", "team-a")),
+    for file, namespace, plot in (
+        ("e2e/data/profiles/qwen3.5-122b-rtx-pro-6000-x4.yaml", (), "docs/images/profile-slots.png"),
+        ("docs/examples/qwen3.5-122b-rtx-pro-6000-x4-profile.yaml", ("--namespace", "team-a"), None),
     ):
         yield _points(
             file, "qwen3.5-122b.csv", model="hf://Qwen/Qwen3.5-122B-A10B", hardware_class="rtx-pro-6000-x4",
-            acceptance="Synthetic", source=_REPORT_122B, options=(*moe, *namespace),
+            acceptance="Synthetic", source=_REPORT_122B, options=(*moe, *namespace), plot=plot,
         )  # fmt: skip
     for most in ("320", "427"):
         name = f"qwen3.6-27b-{most}-rtx-pro-6000-x1"
@@ -62,6 +78,7 @@ def recipes() -> Iterator[Recipe]:
         name = f"qwen3.5-397b-{quantization.rpartition('_')[2]}-rtx-pro-6000-x4"
         yield Recipe(
             file=f"e2e/data/profiles/{name}.yaml",
+            plot="docs/images/profile-contexts.png" if quantization == "awq" else None,
             arguments=(
                 str(DATA / "mtp_curves.csv"), "--pair", f"vllm-q35-397b-{quantization}", "--model", "hf://Qwen/Qwen3.5-397B-A17B",
                 "--hardware-class", "rtx-pro-6000-x4", "--experts", "512", "--active-experts", "10", "--name", name,
@@ -69,15 +86,19 @@ def recipes() -> Iterator[Recipe]:
         )  # fmt: skip
 
 
-def write(recipe: Recipe, root: Path) -> Path:
-    """Make one profile below `root`. Raises RuntimeError where the command fails."""
+def write(recipe: Recipe, root: Path, *, draw: bool = False) -> Path:
+    """Make one profile below `root`, with its plot if wanted. Raises RuntimeError where the command fails."""
     from typer.testing import CliRunner
 
     from mtpilot.cli.main import app
 
     path = root / recipe.file
     path.parent.mkdir(parents=True, exist_ok=True)
-    result = CliRunner().invoke(app, ["profile", "fit", *recipe.arguments, "-o", str(path)])
+    plot = root / recipe.plot if draw and recipe.plot else None
+    if plot is not None:
+        plot.parent.mkdir(parents=True, exist_ok=True)
+    drawing = [] if plot is None else ["--plot", str(plot)]
+    result = CliRunner().invoke(app, ["profile", "fit", *recipe.arguments, "-o", str(path), *drawing])
     if result.exit_code:
         raise RuntimeError(f"{recipe.file}: {result.output}")
     return path
@@ -85,4 +106,4 @@ def write(recipe: Recipe, root: Path) -> Path:
 
 if __name__ == "__main__":
     for one in recipes():
-        print(write(one, ROOT))
+        print(write(one, ROOT, draw=True))

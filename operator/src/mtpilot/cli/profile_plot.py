@@ -40,7 +40,7 @@ def draw(spec: ThroughputProfileSpec, path: Path, *, title: str) -> None:
     for axes in panels[len(contexts) :]:
         axes.set_visible(False)
     figure.suptitle(f"{title}\n{fit_words(spec)}", fontsize=10)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=90)
 
 
 def _panel(axes: "Axes", spec: ThroughputProfileSpec, context_tokens: int, *, alone: bool) -> None:
