@@ -109,13 +109,22 @@ class FluidFleet:
     by_latency: `MixTable.burden` weighs a request by its time per token, in units of the fastest that either mode can give.
     """
 
-    __slots__ = ("_corners", "_mixes", "by_latency", "curves", "replicas")
+    __slots__ = ("_corners", "_mixes", "_requests_per_rate", "by_latency", "curves", "replicas")
 
     def __init__(self, curves: CurvePair, replicas: int, by_latency: bool) -> None:
         self.curves, self.replicas = curves, replicas
         self.by_latency = by_latency
         self._corners = {"mtp": envelope(curves.mtp), "batch": envelope(curves.batch)}
         self._mixes: dict[tuple[int, int], MixTable] = {}
+        self._requests_per_rate: float | None = None
+
+    @property
+    def requests_per_rate(self) -> float:
+        """Requests in flight for each tok/s of a full fleet, in the mix that needs most."""
+        if self._requests_per_rate is None:
+            full = [mix for mix in map(self.mix, range(self.replicas + 1)) if mix.capacity > 0]
+            self._requests_per_rate = max((mix.slots / mix.capacity for mix in full), default=0.0)
+        return self._requests_per_rate
 
     def mix(self, batch: int, absent: int = 0) -> MixTable:
         """The fleet with `batch` batch replicas, the rest mtp.

@@ -2,8 +2,9 @@
 
 Two readings of the same load. *Open*: arrivals go on at the smoothed demand; a cost is the requests in the system summed over
 time, with the backlog, each absence, and the clearing of what is left (by Little's law, total latency). *Closed*: as many
-clients as are in the system now wait for their answers; what a mix serves less than the best one is work lost, counted as the
-share of these clients that it stands for.
+clients as are in the system now wait for their answers; what a mix serves less than the best one is work lost. A token is worth
+the same whoever waits for it, so work lost counts as the requests that it keeps busy in a full fleet, not as a share of those
+that are there.
 """
 
 from collections.abc import Iterable
@@ -61,7 +62,7 @@ class Forecast:
     def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
         self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
         self.per_token = 60.0 / load.output_tokens
-        self.top = max(max(fleet.mix(k).rate(load.in_system) for k in range(fleet.replicas + 1)), TINY)
+        self.top = max(fleet.mix(k).rate(load.in_system) for k in range(fleet.replicas + 1))
 
     def costs(self, targets: Iterable[int]) -> dict[int, float]:
         """Cost of ending at each of `targets` batch replicas, one flip after another; the present number means staying."""
@@ -84,9 +85,9 @@ class Forecast:
         """Request-minutes that the absence in one flip in `direction` costs beside staying, its backlog cleared."""
         flip, load = self.terms.flip_minutes, self.load
         here, away = self.fleet.mix(self.batch), self._away(self.batch, direction)
-        share = max(0.0, 1.0 - away.rate(load.in_system) / max(here.rate(load.in_system), TINY))
+        lost = max(0.0, here.rate(load.in_system) - away.rate(load.in_system))
         more = self._opened(away, self.fleet.mix(self.batch + direction), flip) - self._opened(here, here, flip)
-        return self._mean(self.terms.lost * load.in_system * flip * share, max(0.0, more))
+        return self._mean(self.terms.lost * self.fleet.requests_per_rate * lost * flip, max(0.0, more))
 
     def queued_after_flip(self, direction: int) -> float:
         """Requests that wait once one flip in `direction` is over, under the open reading."""
@@ -123,7 +124,7 @@ class Forecast:
     def _closed_cost(self, mix: MixTable) -> float:
         """Requests a minute: work lost against the best mix, and what runs slower than it might where latency is what matters."""
         clients = self.load.in_system
-        lost = self.terms.lost * clients * (1.0 - mix.rate(clients) / self.top)
+        lost = self.terms.lost * self.fleet.requests_per_rate * (self.top - mix.rate(clients))
         return lost + mix.burden_of(clients) - min(clients, mix.slots) if self.fleet.by_latency else lost
 
     def _ended(self, way: _Way, target: int) -> float:
