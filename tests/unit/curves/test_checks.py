@@ -36,6 +36,12 @@ def test_what_stands_twice_is_a_problem():
     ]
 
 
+@pytest.mark.parametrize("text", ["yesterday", "2026-11-20T09:00:00"])
+def test_a_time_without_its_zone_is_a_problem(text):
+    found = problems(spec(provenance={"source": "a test", "measuredAt": text}))
+    assert found == [f"spec.provenance.measuredAt: no time like 2026-11-20T09:00:00Z: {text}"]
+
+
 def only(found: list[str], words: str) -> str:
     """The one warning with these words."""
     matching = [text for text in found if words in text]

@@ -5,6 +5,7 @@ has seen. `warnings` are about the measurement: they do not make a profile unusa
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import pairwise
 
 from mtpilot.api.inference_service import Mode
@@ -25,7 +26,17 @@ def problems(spec: ThroughputProfileSpec) -> list[str]:
     for index, key in enumerate(keys):
         if key in keys[:index]:
             found.append(f"spec.curves[{index}]: mode {key[0]} with contextTokens {key[1]} stands twice")
+    if not _is_time(spec.provenance.measured_at):
+        found.append(f"spec.provenance.measuredAt: no time like 2026-11-20T09:00:00Z: {spec.provenance.measured_at}")
     return found + (_fit_problems(spec.fit) if spec.fit is not None else [])
+
+
+def _is_time(text: str | None) -> bool:
+    """RFC 3339 with its zone, or absent."""
+    try:
+        return text is None or datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _curve_problems(curve: Curve, path: str) -> Iterator[str]:
