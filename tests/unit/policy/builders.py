@@ -7,6 +7,9 @@ from typing import Any
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import PolicyState
+from mtpilot.api.throughput_profile import Verdict
+from mtpilot.curves.curve import CurvePair, ThroughputCurve
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Demand, FleetState, Mix, ReplicaSample
 from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.slots import Pod, Slot
@@ -17,6 +20,25 @@ CAPACITY = 1000.0
 SLOTS = {Mode.MTP: 24, Mode.BATCH: 68}
 DIGESTS = {Mode.MTP: "aaaaaaaaaaaa", Mode.BATCH: "bbbbbbbbbbbb"}
 SCRAPE = 10.0
+
+LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 48.0, 68.0)
+# As fitted in the policy design for Qwen3.5-122B on 4 × RTX PRO 6000: mtp is ahead at every level that it has slots for.
+PAIR = CurvePair(
+    mtp=ThroughputCurve(concurrency=LEVELS[:6], tokens_per_second=tuple(121.5 * n**0.83 for n in LEVELS[:6])),
+    batch=ThroughputCurve(concurrency=LEVELS, tokens_per_second=tuple(108 * n**0.771 for n in LEVELS)),
+    accept_length=2.0,
+    mtp_error=0.0,
+    batch_error=0.0,
+)
+
+
+def curve(*points: tuple[float, float]) -> ThroughputCurve:
+    levels, rates = zip(*points, strict=True)
+    return ThroughputCurve(concurrency=levels, tokens_per_second=rates)
+
+
+def calibration(pair: CurvePair = PAIR, verdict: Verdict = Verdict.FLIP) -> Calibration:
+    return Calibration(profile="measured", context_tokens=1000, curves=pair, verdict=verdict)
 
 
 def ago(seconds: float) -> datetime:
