@@ -9,7 +9,17 @@ from mtpilot.api.types import format_duration
 from mtpilot.model.decision import FleetState, Mix
 from mtpilot.model.reasons import Reason
 from mtpilot.policy.assess import Assessment
-from mtpilot.policy.guards import AUTO_CHAIN, PINNED_CHAIN, Check, Proposal, Violation, dwell_seconds, first_violation
+from mtpilot.policy.guards import (
+    AUTO_CHAIN,
+    PINNED_CHAIN,
+    PREDICTED_CHAIN,
+    Check,
+    Proposal,
+    Violation,
+    dwell_seconds,
+    first_violation,
+    flips_per_hour,
+)
 from tests.unit.policy.builders import NOW, ago, fleet, spec
 
 TWO_TWO = Mix(mtp=2, batch=2)
@@ -162,6 +172,28 @@ def test_min_dwell(dwell, flip, since, holds):
         assert found.reason is Reason.MIN_DWELL
         ends = ago(since) + timedelta(seconds=dwell_seconds(spec(policy={"minDwell": dwell}), state))
         assert found.would_change == f"after {ends:%H:%M:%S}Z (minDwell)"
+
+
+def test_dwell_is_against_flapping_so_moves_in_one_direction_only_wait_for_one_another():
+    there = fleet(TWO_TWO, last_move_at=ago(10), last_move_to=Mode.MTP)
+    assert first_violation(AUTO_CHAIN, proposal(Mode.MTP, state=there)) is None
+    assert violation(proposal(Mode.BATCH, state=there, a=numbers(smoothed=4500.0, current=4500.0))).reason is Reason.MIN_DWELL
+
+
+@pytest.mark.parametrize(
+    ("policy", "replicas", "most"),
+    [({}, 2, 4), ({}, 8, 8), ({"maxFlipsPerHour": 3}, 8, 3), ({"maxFlipsPerHour": 0}, 8, 0), ({"maxFlipsPerHour": 40}, 8, 40)],
+)
+def test_the_default_budget_lets_a_whole_fleet_go_over_once(policy, replicas, most):
+    assert flips_per_hour(spec(policy=policy), replicas) == most
+
+
+def test_a_predicted_move_asks_no_guard_that_stands_in_for_a_prediction():
+    """Peers that would be too busy, a demand that would call it back: the prediction has both in it."""
+    there = fleet(TWO_TWO, ready=3)
+    busy = proposal(Mode.MTP, state=there, a=numbers(smoothed=3900.0, current=3900.0))
+    assert violation(busy).reason is Reason.WOULD_MOVE_BACK
+    assert first_violation(PREDICTED_CHAIN, busy) is None
 
 
 @pytest.mark.parametrize(("moves", "most", "holds"), [(3, 4, False), (4, 4, True), (5, 4, True), (0, 0, True)])

@@ -10,11 +10,17 @@ from mtpilot.api.status import PolicyState
 from mtpilot.model.decision import Mix
 from mtpilot.model.reasons import Reason
 from mtpilot.policy.advice import Advice
+from mtpilot.policy.assess import Assessment
 from mtpilot.policy.timing import from_text
 from mtpilot.policy.uncalibrated import advise
 from tests.unit.policy.builders import CAPACITY, NOW, ago, demand, fleet, full, spec, state
 
 ALL_MTP, ALL_BATCH, TWO_TWO = Mix(mtp=4, batch=0), Mix(mtp=0, batch=4), Mix(mtp=2, batch=2)
+
+
+def numbers(advice: Advice) -> Assessment:
+    assert advice.assessment is not None
+    return advice.assessment
 
 
 def ask(
@@ -74,8 +80,8 @@ def test_looks_within_one_scrape_are_one_sample():
     before = state(smoothed=2000.0, queued_samples=1, seen_before_seconds=3.0)
     found = ask(9000.0, before, queued=3.0)
     assert found.state == before
-    assert found.assessment.smoothed == 2000.0
-    assert found.assessment.current == 9000.0
+    assert numbers(found).smoothed == 2000.0
+    assert numbers(found).current == 9000.0
 
 
 def test_a_queue_keeps_batch():
@@ -129,7 +135,7 @@ def test_a_state_that_makes_no_sense_starts_anew(at):
     before = PolicyState(smoothed_tokens_per_second="9999", pressure="Up", pressure_since=at, observed_at=at, queued_samples=9)
     found = ask(1000.0, before)
     assert found.to is None
-    assert found.assessment.smoothed == 1000.0
+    assert numbers(found).smoothed == 1000.0
     assert found.state.queued_samples == 0
 
 
@@ -201,14 +207,14 @@ def test_the_capacity_is_learned_on_the_way():
     assert (first.state.mtp_capacity_tokens_per_second, first.state.mtp_capacity_template) == ("1000.000", None)
     later = first.state.model_copy(update={"observed_at": "2026-12-01T11:59:50Z"})
     second = advise(spec=spec(), demand=load, fleet=fleet(), state=later, now=NOW)
-    assert second.assessment.capacity == CAPACITY
+    assert numbers(second).capacity == CAPACITY
     assert second.state.pressure == "Up", "full replicas without a queue are the cap itself"
 
 
 def test_a_new_template_forgets_the_capacity():
     load = replace(demand(1000.0), replicas=tuple(replace(r, digest="cccccccccccc") for r in demand(1000.0).replicas))
     found = advise(spec=spec(), demand=load, fleet=fleet(), state=state(smoothed=1000.0), now=NOW)
-    assert found.assessment.capacity is None
+    assert numbers(found).capacity is None
     assert found.state.mtp_capacity_tokens_per_second is None
 
 

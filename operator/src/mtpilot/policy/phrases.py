@@ -23,7 +23,7 @@ def amount(value: float) -> str:
     for size, unit in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.1f}{unit}"
-    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+    return f"{value:.0f}" if value >= 10 or value < 0.05 else f"{value:.1f}"
 
 
 def span(seconds: float) -> str:

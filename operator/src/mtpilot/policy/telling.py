@@ -10,6 +10,8 @@ from .limits import LoadLimit
 from .phrases import amount, count, percent, rate, span
 from .weighing import Circumstances, Weighing
 
+KNOWN_LOOP = 0.6  # below it the loop is as good as unknown
+
 
 def mix_of(c: Circumstances, batch: int) -> Mix:
     return Mix(mtp=c.fluid.replicas - batch, batch=batch)
@@ -59,19 +61,30 @@ def _second(weighing: Weighing) -> int | None:
 
 def load_in_words(weighing: Weighing, demand: Demand) -> str:
     load = weighing.forecast.load
-    closed = load.closed_weight > 0.5
-    kind = f"{'closed' if closed else 'open'} loop ({percent(max(load.closed_weight, 1 - load.closed_weight))} sure)"
+    sure = max(load.closed_weight, 1 - load.closed_weight)
+    kind = (
+        f"{'closed' if load.closed_weight > 0.5 else 'open'} loop ({percent(sure)} sure)" if sure >= KNOWN_LOOP else "open or closed loop"
+    )
     text = f"demand {rate(load.demand)} ({rate(demand.demand_tokens_per_second)} now), {count(load.in_system)} requests in the system"
     return f"{text}, {count(demand.queued)} queued; {kind}"
 
 
 def limits_in_words(c: Circumstances, limits: Sequence[LoadLimit]) -> str:
-    """The loads that would move this fleet."""
-    parts = []
-    for limit in limits:
-        side = "above" if limit.above else "below"
-        load = f"{count(limit.value)} requests in the system" if limit.closed else f"demand {side} {rate(limit.value)}"
-        parts.append(f"to {limit.to}: {side + ' ' + load if limit.closed else load}")
-    if not parts:
-        return "no load: other curves, another acceptance, or another flip time"
-    return "; ".join(parts) + (", with an empty queue" if not limits[0].closed else "")
+    """The loads that would move this fleet, for each direction that it can move in."""
+    found = {limit.to: limit for limit in limits}
+    reachable = {Mode.BATCH: max(c.candidates) > c.here, Mode.MTP: min(c.candidates) < c.here}
+    parts = [f"to {mode}: {_limit_in_words(found.get(mode))}" for mode in (Mode.BATCH, Mode.MTP) if _may_go(c, mode) and reachable[mode]]
+    return "; ".join(parts) or "another policy.minReplicas, or a profile with another verdict"
+
+
+def _may_go(c: Circumstances, mode: Mode) -> bool:
+    return c.home is None or c.home is mode
+
+
+def _limit_in_words(limit: LoadLimit | None) -> str:
+    if limit is None:
+        return "no load pays for the way back"
+    side = "above" if limit.above else "below"
+    if limit.closed:
+        return f"{side} {count(limit.value)} requests in the system"
+    return f"demand {side} {rate(limit.value)} with an empty queue"
