@@ -15,6 +15,7 @@ from .gateway_agent import gateway_agent
 from .plan import plan
 from .profile import profile
 from .run import run
+from .simulate import simulate
 from .snapshot import snapshot
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app.command()(explain)
 app.command()(snapshot)
 app.command()(crds)
 app.command()(capacity)
+app.command()(simulate)
 app.command("gateway-agent")(gateway_agent)
 app.add_typer(profile)
 

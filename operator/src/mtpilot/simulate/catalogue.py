@@ -15,16 +15,16 @@ OPTIMUM = "optimum"
 PREDICTIVE = "predictive"
 STATICS = ("always_mtp", "always_batch")
 
-_MAKERS: dict[str, Callable[[Calibration, bool], Policy]] = {
-    "always_mtp": lambda calibration, guards: Always(Mode.MTP),
-    "always_batch": lambda calibration, guards: Always(Mode.BATCH),
-    "adaptive_0": lambda calibration, guards: AdaptiveSpeculation(0.0),
-    "adaptive_7": lambda calibration, guards: AdaptiveSpeculation(0.07),
-    "adaptive_20": lambda calibration, guards: AdaptiveSpeculation(0.20),
-    "threshold_running": lambda calibration, guards: ThresholdRunning(conclude(calibration.curves)),
-    "threshold_demand": lambda calibration, guards: ThresholdDemand(),
-    "uncalibrated": lambda calibration, guards: Decided("uncalibrated", None, guards=guards),
-    PREDICTIVE: lambda calibration, guards: Decided(PREDICTIVE, calibration, guards=guards),
+_MAKERS: dict[str, Callable[[Calibration, bool, bool], Policy]] = {
+    "always_mtp": lambda calibration, guards, explain: Always(Mode.MTP),
+    "always_batch": lambda calibration, guards, explain: Always(Mode.BATCH),
+    "adaptive_0": lambda calibration, guards, explain: AdaptiveSpeculation(0.0),
+    "adaptive_7": lambda calibration, guards, explain: AdaptiveSpeculation(0.07),
+    "adaptive_20": lambda calibration, guards, explain: AdaptiveSpeculation(0.20),
+    "threshold_running": lambda calibration, guards, explain: ThresholdRunning(conclude(calibration.curves)),
+    "threshold_demand": lambda calibration, guards, explain: ThresholdDemand(),
+    "uncalibrated": lambda calibration, guards, explain: Decided("uncalibrated", None, guards=guards, explain=explain),
+    PREDICTIVE: lambda calibration, guards, explain: Decided(PREDICTIVE, calibration, guards=guards, explain=explain),
 }
 NAMES = tuple(_MAKERS)
 DESCRIPTIONS = {
@@ -41,14 +41,20 @@ DESCRIPTIONS = {
 }
 
 
-def policy(name: str, calibration: Calibration, *, guards: bool = True) -> Policy:
-    """The policy of this name. guards: see `decided.spec_of`. KeyError: there is none."""
-    return _MAKERS[name](calibration, guards)
+def policy(name: str, calibration: Calibration, *, guards: bool = True, explain: bool = False) -> Policy:
+    """The policy of this name. guards: see `decided.spec_of`; explain: see `Decided`. KeyError: there is none."""
+    return _MAKERS[name](calibration, guards, explain)
 
 
 def calibration(name: str, pair: CurvePair, context_tokens: int = 1) -> Calibration:
     """A pair of curves as a profile would give it."""
     found = conclude(pair)
     return Calibration(
-        profile=name, context_tokens=context_tokens, curves=pair, verdict=found.verdict, crossover=found.crossover, bound=found.bound
+        profile=name,
+        context_tokens=context_tokens,
+        curves=pair,
+        verdict=found.verdict,
+        crossover=found.crossover,
+        above=found.above,
+        bound=found.bound,
     )

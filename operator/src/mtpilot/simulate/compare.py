@@ -41,14 +41,24 @@ class Comparison:
 
 
 def compare(
-    site: Site, load: Load, calibration: Calibration, names: Sequence[str], *, guards: bool = True, progress: Progress | None = None
+    site: Site,
+    load: Load,
+    calibration: Calibration,
+    names: Sequence[str],
+    *,
+    guards: bool = True,
+    explain: bool = False,
+    progress: Progress | None = None,
 ) -> Comparison:
-    """Run each policy of `names`. The optimum is solved for open loads; a closed one has its bound."""
-    runs = [drive(site, load, policy(name, calibration, guards=guards), progress) for name in names]
+    """Run each policy of `names`. The optimum is solved for open loads; a closed one has its bound.
+
+    guards, explain: see `decided`. progress: called now and then with the minutes done since the last call.
+    """
+    runs = [drive(site, load, policy(name, calibration, guards=guards, explain=explain), progress) for name in names]
     if load.closed:
         reference = float(bound(site, load).sum() * SECONDS_PER_MINUTE)
     else:
-        runs.append(followed(site, load))
+        runs.append(followed(site, load, progress))
         reference = min(run.request_minutes for run in runs)
     return Comparison(
         site=site, load=load, calibration=calibration, runs=tuple(runs), scores=tuple(score(run) for run in runs), reference=reference
@@ -63,7 +73,7 @@ def bound(site: Site, load: Load) -> Floats:
     return np.array(best)[back]
 
 
-def followed(site: Site, load: Load) -> Run:
+def followed(site: Site, load: Load, progress: Progress | None = None) -> Run:
     """The optimum as a run: its schedule, driven like any policy."""
-    [best] = optimum.solve([site.curves], [load], replicas=site.replicas, flip_minutes=site.flip_minutes)
+    [best] = optimum.solve([site.curves], [load], replicas=site.replicas, flip_minutes=site.flip_minutes, progress=progress)
     return drive(site, load, optimum.Foreseen(best, OPTIMUM))

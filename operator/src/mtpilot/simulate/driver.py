@@ -7,6 +7,7 @@ Little's law the total latency), closed load by tokens.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from .loads import Load
 from .traces import SECONDS_PER_MINUTE, Floats
 
 LEFTOVER_MINUTES = 5.0  # that each request which still waits at the end of an open load is charged
-_REPORT_EVERY_MINUTES = 200
+REPORT_EVERY_MINUTES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,11 @@ class Site:
     replicas: int
     flip_minutes: int
     output_tokens: float
+
+
+def flip_minutes(seconds: float) -> int:
+    """Whole minutes that a flip of so many seconds takes in a replay: what was begun is lost."""
+    return max(ceil(seconds / SECONDS_PER_MINUTE), 1)
 
 
 class Moment(NamedTuple):
@@ -132,8 +138,8 @@ def drive(site: Site, load: Load, policy: Policy, progress: Callable[[int], None
     track = _Track(site, load, policy)
     for minute, value in enumerate(load.values.tolist()):
         track.minute(minute, value)
-        if progress is not None and minute % _REPORT_EVERY_MINUTES == _REPORT_EVERY_MINUTES - 1:
-            progress(_REPORT_EVERY_MINUTES)
+        if progress is not None and minute % REPORT_EVERY_MINUTES == 0:
+            progress(min(REPORT_EVERY_MINUTES, load.minutes - minute))
     return track.end()
 
 

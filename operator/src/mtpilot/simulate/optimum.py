@@ -5,7 +5,7 @@ minutes of a flip. It runs on a grid of queue lengths, so its own values are app
 then followed forward on the exact model, and only that cost is reported. Many fleets are solved at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mtpilot.api.inference_service import Mode
 from mtpilot.curves.curve import CurvePair
 
-from .driver import LEFTOVER_MINUTES, Moment, Site, Steering
+from .driver import LEFTOVER_MINUTES, REPORT_EVERY_MINUTES, Moment, Site, Steering
 from .fleet import LEVELS, Tables, tables
 from .loads import Load
 from .traces import SECONDS_PER_MINUTE, Floats
@@ -63,9 +63,19 @@ class _Follows:
         return self.moves.get(moment.minute + 1)
 
 
-def solve(pairs: Sequence[CurvePair], loads: Sequence[Load], *, replicas: int, flip_minutes: int) -> list[Best]:
-    """The best schedule of each pair under its load; all loads of one length and one mean output length."""
-    return _Program(pairs, loads, replicas, flip_minutes).solve()
+def solve(
+    pairs: Sequence[CurvePair],
+    loads: Sequence[Load],
+    *,
+    replicas: int,
+    flip_minutes: int,
+    progress: Callable[[int], None] | None = None,
+) -> list[Best]:
+    """The best schedule of each pair under its load; all loads of one length and one mean output length.
+
+    progress: called now and then with the minutes done since the last call.
+    """
+    return _Program(pairs, loads, replicas, flip_minutes).solve(progress)
 
 
 def fixed(pairs: Sequence[CurvePair], loads: Sequence[Load], mixes: Sequence[tuple[int, int]]) -> tuple[Floats, Floats]:
@@ -155,11 +165,11 @@ class _Program:
         self.grid = _Grid(longest.min(axis=1) * 1.5 + 2 * flip_minutes * self.arrivals.max(axis=1) + 1.0)
         self.gains: Values = np.empty((self.minutes, 2, self.fleets, replicas, QUEUE_LEVELS), dtype=np.float32)
 
-    def solve(self) -> list[Best]:
-        self._backward()
+    def solve(self, progress: Callable[[int], None] | None) -> list[Best]:
+        self._backward(progress)
         return self._forward()
 
-    def _backward(self) -> None:
+    def _backward(self, progress: Callable[[int], None] | None = None) -> None:
         """Fill `gains`: what going up from each mix, and down to it, costs more than staying."""
         count = self.replicas + 1
         ring = np.empty((self.flip + 1, self.fleets, count, QUEUE_LEVELS), dtype=np.float32)
@@ -181,7 +191,8 @@ class _Program:
             np.minimum(stay[:, :-1], up, out=ring[minute % (self.flip + 1)][:, :-1])
             ring[minute % (self.flip + 1)][:, -1] = stay[:, -1]
             np.minimum(ring[minute % (self.flip + 1)][:, 1:], down, out=ring[minute % (self.flip + 1)][:, 1:])
-        self.expected = ring[0][:, :, 0]
+            if progress is not None and minute % REPORT_EVERY_MINUTES == 0:
+                progress(min(REPORT_EVERY_MINUTES, self.minutes - minute))
 
     def _forward(self) -> list[Best]:
         """Follow the gains on the exact model, from every mix; the cheapest run counts.

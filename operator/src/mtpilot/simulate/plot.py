@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import SymmetricalLogLocator
 
 from .catalogue import OPTIMUM, PREDICTIVE
 from .compare import Comparison, bound
@@ -76,7 +77,7 @@ def _load(axes: Axes, found: Comparison, run: Run) -> None:
     for curve, colour, name in ((site.curves.mtp, MTP, "all mtp"), (site.curves.batch, BATCH, "all batch")):
         axes.axhline(site.replicas * curve.tokens_per_second[-1], color=colour, linestyle=":", label=f"{name}, full")
     axes.set_ylabel("output tok/s")
-    axes.legend(loc="upper right", fontsize=8, ncols=2)
+    axes.legend(loc="upper left", fontsize=8, ncols=2)
 
 
 def _mix(axes: Axes, run: Run) -> None:
@@ -121,6 +122,7 @@ def _difference(axes: Axes, found: Comparison) -> None:
         axes.set_ylabel("million tokens behind the bound")
     else:
         axes.set_yscale("symlog", linthresh=1000)
+        axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1000))
         axes.set_ylabel("request-minutes more\nthan the optimum, summed")
     axes.legend(loc="upper left", fontsize=8, ncols=3)
 

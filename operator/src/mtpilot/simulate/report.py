@@ -20,17 +20,17 @@ def table(found: Comparison) -> Table:
         title_justify="left",
         caption_justify="left",
     )
-    made.add_column("policy")
+    made.add_column("policy", no_wrap=True)
     heads = (
-        "of the bound" if load.closed else "over optimum",
-        "Mtokens" if load.closed else "request-min",
+        "of bound" if load.closed else "/ optimum",
+        "Mtokens" if load.closed else "req-min",
         "tok/s",
         "flips",
         "mean s",
         "p99 s",
     )
-    for head in (*heads, "overload min", "batch share"):
-        made.add_column(head, justify="right")
+    for head in (*heads, "overload", "batch"):
+        made.add_column(head, justify="right", no_wrap=True)
     for score in sorted(found.scores, key=lambda score: -score.tokens if load.closed else score.cost or 0.0):
         ratio = found.ratio(score)
         made.add_row(
@@ -49,9 +49,10 @@ def table(found: Comparison) -> Table:
 
 
 def _caption(found: Comparison) -> str:
+    rest = "overload: minutes that end with requests waiting; batch: share of the replica-minutes"
     if found.load.closed:
-        return "of the bound: tokens, over those of the best mix at every moment with flips that take no time"
-    return "over optimum: requests in the system summed over time, over the least that was found with the future known"
+        return f"of bound: tokens, over those of the best mix at every moment with flips that take no time; {rest}"
+    return f"/ optimum: requests in the system summed over time (req-min), over the least that was found with the future known; {rest}"
 
 
 def _seconds(value: float | None) -> str:

@@ -6,11 +6,12 @@ judged by tokens. Schedules are files of `minutes,clients`, or one of the three 
 
 import csv
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from .loads import Load
+from .loads import ASSUMED_OUTPUT_TOKENS, Load
 
 FEW, MANY = 4, 128  # clients per replica by day (agents) and by night (a batch job)
 LEVELS = (2, 4, 8, 16, 32, 64, 128)
@@ -22,15 +23,17 @@ class ScheduleError(ValueError):
     """A file that is no schedule, with the line that says so."""
 
 
-def read_schedule(path: Path) -> Load:
+def read_schedule(path: Path, *, output_tokens: float = ASSUMED_OUTPUT_TOKENS) -> Load:
     """A closed load from a CSV file with the columns `minutes,clients`, named after the file.
+
+    output_tokens: of an answer; it tells only how long one takes.
 
     Raises:
         ScheduleError: other columns or values; names the line.
         OSError: the file cannot be read.
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
-        return parse_schedule(path.stem, file)
+        return replace(parse_schedule(path.stem, file), output_tokens=output_tokens)
 
 
 def parse_schedule(name: str, lines: Iterable[str]) -> Load:
