@@ -34,6 +34,7 @@ class Terms:
 
     flip_minutes: from leaving one mode to serving in the other. spare: another replica stands in meanwhile (Surge).
     waiting, lost: weight of a request that waits, and of work that is lost, beside a request that runs.
+    lost_by_clients: work lost is the share of the clients that it stands for, whatever their number.
     """
 
     horizon_minutes: float
@@ -41,6 +42,7 @@ class Terms:
     waiting: float = 1.0
     lost: float = 1.0
     spare: bool = False
+    lost_by_clients: bool = False
 
 
 @dataclass(slots=True)
@@ -87,7 +89,12 @@ class Forecast:
         here, away = self.fleet.mix(self.batch), self._away(self.batch, direction)
         lost = max(0.0, here.rate(load.in_system) - away.rate(load.in_system))
         more = self._opened(away, self.fleet.mix(self.batch + direction), flip) - self._opened(here, here, flip)
-        return self._mean(self.terms.lost * self.fleet.requests_per_rate * lost * flip, max(0.0, more))
+        return self._mean(lost * flip * self._requests_per_rate(here.rate(load.in_system)), max(0.0, more))
+
+    def _requests_per_rate(self, rate: float) -> float:
+        """Requests that a tok/s lost stands for."""
+        requests = self.load.in_system / max(rate, TINY) if self.terms.lost_by_clients else self.fleet.requests_per_rate
+        return self.terms.lost * requests
 
     def queued_after_flip(self, direction: int) -> float:
         """Requests that wait once one flip in `direction` is over, under the open reading."""
@@ -124,7 +131,7 @@ class Forecast:
     def _closed_cost(self, mix: MixTable) -> float:
         """Requests a minute: work lost against the best mix, and what runs slower than it might where latency is what matters."""
         clients = self.load.in_system
-        lost = self.terms.lost * self.fleet.requests_per_rate * (self.top - mix.rate(clients))
+        lost = self._requests_per_rate(self.top) * (self.top - mix.rate(clients))
         return lost + mix.burden_of(clients) - min(clients, mix.slots) if self.fleet.by_latency else lost
 
     def _ended(self, way: _Way, target: int) -> float:

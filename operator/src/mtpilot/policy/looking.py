@@ -11,7 +11,7 @@ from mtpilot.model.decision import Demand, FleetState
 from .curves_in_use import accept_length, effective_slots, fleet_in_use, mtp_scale
 from .forecast import Forecast, Load
 from .memory import Remembered, recall
-from .predictive import LONGEST_LOOK_SECONDS, Memory, PredictiveSettings, learn_prices, take
+from .predictive import LONGEST_LOOK_SECONDS, Memory, PredictiveSettings, learn_prices, pay_off, take
 from .refine import refine
 from .sampling import Sampling
 from .timing import seconds
@@ -54,13 +54,16 @@ def look(
     circumstances, load = _set_up(spec, demand, fleet, calibration=calibration, remembered=remembered, settings=settings)
     forecast = Forecast(circumstances.fluid, circumstances.here, load, circumstances.terms)
     costs = forecast.costs(circumstances.candidates)
-    if sampling.fresh and fleet.moving is None:
+    learns = sampling.fresh and fleet.moving is None
+    if learns:
         rule = learn_prices(settings, remembered.rule, forecast, costs, elapsed_seconds=elapsed, pace=factor)
         remembered, circumstances = replace(remembered, rule=rule), replace(circumstances, memory=rule)
-    pessimistic = None
-    if demand.missing:
-        pessimistic = weigh(circumstances, _with_missing(load, demand))
-    return Look(circumstances=circumstances, weighing=judge(circumstances, forecast, costs), remembered=remembered, pessimistic=pessimistic)
+    weighing = judge(circumstances, forecast, costs)
+    pessimistic = weigh(circumstances, _with_missing(load, demand)) if demand.missing else None
+    if learns:
+        rule = pay_off(settings, remembered.rule, weighing.here, costs, weighing.choice, elapsed_seconds=elapsed)
+        remembered = replace(remembered, rule=rule)
+    return Look(circumstances=circumstances, weighing=weighing, remembered=remembered, pessimistic=pessimistic)
 
 
 def _take(

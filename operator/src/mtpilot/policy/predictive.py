@@ -2,7 +2,8 @@
 
 Every reachable mix is priced over the next hour (`forecast`); the price of the way back is added to a move; a mix that is
 cheaper by the margin is due. The price of return is what the absence in a way back has cost lately, at the loads where the way
-back was the better choice: a cheap flip at night must pay for the dear one in the morning.
+back would just be taken: a cheap flip at night must pay for the dear one in the morning. Since a night is longer than an hour, the
+price shrinks by a share of what staying costs meanwhile, or a fleet that was in batch at a peak would stay there for ever.
 """
 
 from dataclasses import dataclass, replace
@@ -17,22 +18,28 @@ class PredictiveSettings:
     """Constants of the rule.
 
     usual_stabilization_seconds: the policy.stabilization.down that the time constants are for; below it they shrink in proportion.
-    demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never
-    scaled. margin: share by which a move must be cheaper. price_of_return: how much of it counts. hard_wait_share: a queue that
-    takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always waits. refine: correct the
-    curves by what replicas produce.
+    demand_, in_system_, loop_, price_, closed_price_time_constant_seconds: of the smoothing of each; a price is learned more slowly
+    in a closed loop. horizon_minutes: of the prediction, never scaled. margin: share by which a move must be cheaper.
+    price_of_return: how much of it counts. price_within: in an open loop a price is learned where a step is dearer by less than this
+    share; None: wherever it is dearer. regret: share of what staying costs that the price of the better move shrinks by.
+    hard_wait_share: a queue that takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always
+    waits. refine: correct the curves by what replicas produce. lost_by_clients: work lost counts as the share of the clients.
     """
 
     usual_stabilization_seconds: float = 180.0
     demand_time_constant_seconds: float = 269.0
     in_system_time_constant_seconds: float = 86.6
     loop_time_constant_seconds: float = 1170.0
-    price_time_constant_seconds: float = 7170.0
+    price_time_constant_seconds: float = 1970.0
+    closed_price_time_constant_seconds: float = 7170.0
     horizon_minutes: float = 60.0
     margin: float = 0.03
     price_of_return: float = 1.0
+    price_within: float | None = 0.3
+    regret: float = 0.5
     hard_wait_share: float | None = 0.5
     refine: bool = True
+    lost_by_clients: bool = False
 
 
 LONGEST_LOOK_SECONDS = 120.0  # that one sample stands for: after an absence it is no better than another
@@ -124,13 +131,30 @@ def learn_prices(
     settings: PredictiveSettings, memory: Memory, forecast: Forecast, costs: dict[int, float], *, elapsed_seconds: float | None, pace: float
 ) -> Memory:
     """Note what an absence costs at this load, for each step that is not worth taking now: so much would the way back from it cost."""
-    constant = settings.price_time_constant_seconds * pace
-    share = weight(min(elapsed_seconds or 0.0, constant / 20), constant)
+    closed = forecast.load.closed_weight > 0.5
+    constant = pace * (settings.closed_price_time_constant_seconds if closed else settings.price_time_constant_seconds)
+    share = weight(min(elapsed_seconds or 0.0, pace * 3 * LONGEST_LOOK_SECONDS), constant)
+    here = costs[forecast.batch]
+    most = float("inf") if closed or settings.price_within is None else here * (1.0 + settings.price_within)
     found = {}
     for direction, before in ((-1, memory.price_to_mtp), (1, memory.price_to_batch)):
         cost = costs.get(forecast.batch + direction)
-        if cost is not None and cost > costs[forecast.batch]:
+        if cost is not None and here < cost < most:
             price = forecast.absence(direction)
             before = price if before is None else before + share * (price - before)
         found[direction] = before
     return Memory(demand=memory.demand, in_system=memory.in_system, loop=memory.loop, price_to_mtp=found[-1], price_to_batch=found[1])
+
+
+def pay_off(
+    settings: PredictiveSettings, memory: Memory, here: int, costs: dict[int, float], choice: Choice, *, elapsed_seconds: float | None
+) -> Memory:
+    """Let the price of a better move shrink by what staying has cost more since the sample before."""
+    gain = costs[here] - costs[choice.best]
+    if choice.due or gain <= settings.margin * costs[here]:
+        return memory
+    minutes = min(elapsed_seconds or 0.0, LONGEST_LOOK_SECONDS) / 60.0
+    paid = settings.regret * gain * minutes / settings.horizon_minutes / abs(choice.best - here)
+    if choice.best > here:
+        return replace(memory, price_to_batch=max((memory.price_to_batch or 0.0) - paid, 0.0))
+    return replace(memory, price_to_mtp=max((memory.price_to_mtp or 0.0) - paid, 0.0))

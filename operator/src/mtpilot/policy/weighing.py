@@ -82,6 +82,7 @@ def terms_of(spec: InferenceServiceSpec, fleet: FleetState, settings: Predictive
         flip_minutes=max(fleet.expected_flip_seconds, 1.0) / 60.0,
         waiting=weight,
         lost=weight,
+        lost_by_clients=settings.lost_by_clients,
         spare=spec.rollout.strategy is RolloutStrategy.SURGE and fleet.gpus_free >= fleet.gpus_per_replica,
     )
 
