@@ -139,9 +139,10 @@ def test_a_forecast_that_moves_alone_is_not_worth_a_write():
     assert not status.worth_a_write(old, seen(other, old), START)
 
 
-def test_another_kind_of_load_is_worth_a_write_once_it_is_sure():
+def test_a_kind_of_load_is_told_at_once_when_it_is_sure_and_once():
     old = seen(OUTLOOK, settled().status)
-    later = START.replace(hour=23)
     unsure = seen(replace(OUTLOOK, loop=Loop.CLOSED, loop_confidence=0.6), old)
     sure = seen(replace(OUTLOOK, loop=Loop.CLOSED, loop_confidence=0.8), old)
-    assert [status.worth_a_write(old, new, later) for new in (unsure, sure)] == [False, True]
+    surer = seen(replace(OUTLOOK, loop=Loop.CLOSED, loop_confidence=0.99), old)
+    pairs = [(old, unsure), (old, sure), (unsure, sure), (sure, surer), (sure, unsure), (sure, old)]
+    assert [status.worth_a_write(before, after, START) for before, after in pairs] == [False, True, True, False, False, True]

@@ -222,23 +222,21 @@ def moved_on(old: InferenceServiceStatus, new: InferenceServiceStatus) -> bool:
     """Whether a number left the written one by more than NOTABLE, or the rule began to lean the other way."""
     if (old.demand is None) != (new.demand is None) or old.policy.pressure != new.policy.pressure:
         return True
-    if _loop_changed(old.loop, new.loop):
-        return True
     if [slot.message for slot in old.slots] != [slot.message for slot in new.slots]:
         return True
     return any(abs(a - b) > max(NOTABLE * max(a, b), 2.0) for a, b in zip(_numbers(old), _numbers(new), strict=True))
 
 
-def _loop_changed(old: LoopStatus | None, new: LoopStatus | None) -> bool:
-    """Whether another kind of load is there for sure; around even odds the kind changes with every sample and says nothing."""
-    if old is None or new is None:
-        return (old is None) != (new is None)
-    return old.kind is not new.kind and float(new.confidence) >= SURE
+def _loop_told(old: LoopStatus | None, new: LoopStatus | None) -> bool:
+    """Whether a kind of load has become sure that was not told as sure; around even odds it changes with every sample."""
+    if new is None or float(new.confidence) < SURE:
+        return False
+    return old is None or old.kind is not new.kind or float(old.confidence) < SURE
 
 
 def worth_a_write(old: InferenceServiceStatus, new: InferenceServiceStatus, now: datetime) -> bool:
     """Whether the new status is to be written over the one read."""
-    if matters(old) != matters(new):
+    if matters(old) != matters(new) or _loop_told(old.loop, new.loop):
         return True
     if not moved_on(old, new):
         return False
