@@ -59,6 +59,7 @@ class Scene:
     def path(self, resource: str, name: str = "") -> str:
         groups = {
             "inferenceservices": "/apis/mtpilot.dev/v1alpha1",
+            "throughputprofiles": "/apis/mtpilot.dev/v1alpha1",
             "deployments": "/apis/apps/v1",
             "roles": "/apis/rbac.authorization.k8s.io/v1",
         }

@@ -1,4 +1,4 @@
-"""Twenty services at rest: five minutes without a single write."""
+"""Twenty services at rest, half of them decided by a profile: five minutes without a single write."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mtpilot.api.types import API_VERSION
+from tests import profiles
 from tests.integration.controller import audit
 from tests.integration.controller.conftest import Operator
 from tests.integration.controller.scene import HARDWARE, Manifest, Scene, inference_service
@@ -29,8 +30,18 @@ ONE_GPU: Manifest = {
 }
 
 
+MEASURED: Manifest = {
+    "apiVersion": API_VERSION,
+    "kind": "ThroughputProfile",
+    "metadata": {"name": "measured"},
+    "spec": profiles.document(hardwareClass="another"),  # so that only those use it that name it
+}
+
+
 def small(index: int) -> Manifest:
     changes: dict[str, Any] = {"hardwareClass": "rtx-x1", "policy": {"mode": "Auto" if index % 2 else "RecommendOnly"}}
+    if index % 4 < 2:
+        changes["profile"] = {"name": MEASURED["metadata"]["name"]}
     return inference_service(f"chat-{index:02}", replicas=1, **changes)
 
 
@@ -48,7 +59,7 @@ def looks_at_services(scene: Scene, *, since: int) -> Counter[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # 7 minutes on two quiet cores
 async def test_twenty_steady_services_write_nothing_for_five_minutes(scene: Scene, operators: Operators) -> None:
-    await scene.apply(ONE_GPU)
+    await scene.apply(ONE_GPU, MEASURED)
     services = [small(index) for index in range(STEADY_SERVICES)]
     async with operators("--period", "10"):
         for start in range(0, STEADY_SERVICES, 10):

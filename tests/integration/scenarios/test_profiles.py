@@ -100,6 +100,22 @@ async def running(scene: Scene, service: str) -> list[int]:
     return found
 
 
+async def calibrated(scene: Scene) -> None:
+    """Wait until the service and the profile itself say what the curves mean."""
+
+    async def told() -> bool:
+        found = await scene.get("throughputprofiles", "crosses") or {}
+        said = found.get("status") or {}
+        return said.get("verdict") == "Flip" and bool(said["observedGeneration"] == found["metadata"]["generation"])
+
+    await eventually(told, seconds=10)
+
+    async def in_use() -> bool:
+        return (await scene.condition("chat", "Calibrated")).get("reason") == "ProfileInUse"
+
+    await eventually(in_use, seconds=10)
+
+
 def both(*waits: Awaitable[Any]) -> Awaitable[list[Any]]:
     return asyncio.gather(*waits)
 
@@ -127,8 +143,11 @@ async def test_a_profile_that_says_mtp_only_never_flips_under_the_load_that_flip
 
 async def test_acceptance_that_falls_moves_the_fleet_to_batch_at_a_load_that_was_fine(scene: Scene, operators: Operators) -> None:
     async with operators("--rate-window", "4"):
-        await scene.apply(QUICK, profile("crosses"), measured(by="crosses"))
+        await scene.apply(QUICK, measured(by="crosses"))
         await scene.until_ready()
+        assert (await scene.condition("chat", "Calibrated"))["reason"] == "Uncalibrated"
+        await scene.apply(profile("crosses"))
+        await calibrated(scene)
         async with arrivals(scene, tokens_per_second=0.8 * MTP_CAPACITY, seconds=60):
             await asyncio.sleep(10)
             before = await scene.status()
