@@ -142,14 +142,14 @@ class TestPriceOfReturn:
         assert (found.move_to, found.reason) == (None, Reason.NOT_WORTH_THE_WAY_BACK)
         assert "for the way back" in found.message
 
-    def test_it_is_learned_by_day_and_remembered_at_night(self):
+    def test_it_is_learned_near_the_crossover_and_paid_off_by_night(self):
         watch = Watch(ALL_BATCH)
-        watch.watch(10_500.0)
-        by_day = watch.state.price_to_mtp
-        assert by_day is not None
-        assert float(by_day) > 20
-        watch.watch(2000.0)
-        assert float(watch.state.price_to_mtp or 0) == pytest.approx(float(by_day), rel=0.05)
+        watch.watch(9300.0)
+        learned = float(watch.state.price_to_mtp or 0)
+        assert learned > 500
+        assert watch.watch(4000.0).reason == Reason.NOT_WORTH_THE_WAY_BACK
+        watch.watch(4000.0, seconds=3600, explain=False)
+        assert 0 < float(watch.state.price_to_mtp or 0) < learned - 100
 
 
 class TestVerdict:

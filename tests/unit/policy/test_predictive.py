@@ -5,7 +5,8 @@ import pytest
 from mtpilot.policy.fluid import fluid_fleet
 from mtpilot.policy.forecast import Forecast, Load, Terms
 from mtpilot.policy.loop import UNDECIDED, LoopMemory, compare
-from mtpilot.policy.predictive import DEFAULT_SETTINGS, Memory, choose, learn_prices, take
+from mtpilot.policy.predictive import DEFAULT_SETTINGS, Choice, Memory, choose, learn_prices, pay_off, take
+from mtpilot.policy.smoothing import weight
 from tests.unit.policy.builders import PAIR
 
 TERMS = Terms(horizon_minutes=60.0, flip_minutes=4.0)
@@ -105,20 +106,61 @@ class TestPrices:
 
     def test_the_first_price_is_taken_as_it_is(self):
         """All in batch by day: a step to mtp would have to come back at this load."""
-        found = self.learned(Memory(), 60.0, replace(self.load, demand=10500.0))
-        forecast = Forecast(fluid_fleet(PAIR, 4), 4, replace(self.load, demand=10500.0), TERMS)
+        found = self.learned(Memory(), 60.0, replace(self.load, demand=9300.0))
+        forecast = Forecast(fluid_fleet(PAIR, 4), 4, replace(self.load, demand=9300.0), TERMS)
         assert found.price_to_mtp == pytest.approx(forecast.absence(-1))
         assert found.price_to_batch is None, "there is no step to batch"
 
     def test_later_ones_move_it_slowly(self):
-        found = self.learned(Memory(price_to_mtp=0.0), 60.0, replace(self.load, demand=10500.0)).price_to_mtp
-        forecast = Forecast(fluid_fleet(PAIR, 4), 4, replace(self.load, demand=10500.0), TERMS)
-        assert found == pytest.approx(forecast.absence(-1) / 120, rel=0.01)
+        found = self.learned(Memory(price_to_mtp=0.0), 60.0, replace(self.load, demand=9300.0)).price_to_mtp
+        forecast = Forecast(fluid_fleet(PAIR, 4), 4, replace(self.load, demand=9300.0), TERMS)
+        assert found == pytest.approx(forecast.absence(-1) * weight(60.0, DEFAULT_SETTINGS.price_time_constant_seconds))
 
     def test_where_the_step_would_pay_its_way_back_is_not_asked(self):
         found = self.learned(Memory(price_to_mtp=3.0), 60.0, replace(self.load, demand=1000.0, in_system=8.0))
         assert found.price_to_mtp == 3.0
 
+    def test_the_price_at_a_peak_is_not_that_of_a_way_back_that_is_just_taken(self):
+        peak = replace(self.load, demand=10_500.0)
+        assert self.learned(Memory(price_to_mtp=3.0), 60.0, peak).price_to_mtp == 3.0
+
+    def test_of_a_closed_loop_every_load_counts_and_more_slowly(self):
+        clients = Load(demand=10_000.0, queued=0.0, in_system=4 * 68.0, closed_weight=1.0, output_tokens=1000.0)
+        found = self.learned(Memory(price_to_mtp=0.0), 60.0, clients).price_to_mtp
+        absence = Forecast(fluid_fleet(PAIR, 4), 4, clients, TERMS).absence(-1)
+        assert found == pytest.approx(absence * weight(60.0, DEFAULT_SETTINGS.closed_price_time_constant_seconds))
+
     def test_an_absence_of_the_operator_does_not_make_one_look_weigh_more_than_some_minutes(self):
-        dear = replace(self.load, demand=10500.0)
-        assert self.learned(Memory(price_to_mtp=0.0), 1e6, dear) == self.learned(Memory(price_to_mtp=0.0), 7170.0 / 20, dear)
+        dear = replace(self.load, demand=9300.0)
+        assert self.learned(Memory(price_to_mtp=0.0), 1e6, dear) == self.learned(Memory(price_to_mtp=0.0), 360.0, dear)
+
+
+class TestPayOff:
+    """A night is longer than the hour that is looked ahead: what staying costs meanwhile pays for the way back."""
+
+    def paid(self, costs: dict[int, float], best: int, *, due: bool = False, seconds: float | None = 60.0) -> Memory:
+        choice = Choice(best=best, price=0.0, due=due)
+        memory = Memory(price_to_mtp=100.0, price_to_batch=100.0)
+        return pay_off(DEFAULT_SETTINGS, memory, 2, costs, choice, elapsed_seconds=seconds)
+
+    def test_half_of_a_minutes_loss_is_paid_off_in_a_minute(self):
+        found = self.paid({1: 540.0, 2: 600.0}, 1)
+        assert found.price_to_mtp == pytest.approx(100 - 60 / 60 / 2)
+        assert found.price_to_batch == 100
+
+    def test_of_a_longer_way_each_flip_is_paid_its_part(self):
+        assert self.paid({0: 540.0, 2: 600.0}, 0).price_to_mtp == pytest.approx(100 - 60 / 60 / 2 / 2)
+
+    @pytest.mark.parametrize(("costs", "best"), [({1: 610.0, 2: 600.0}, 2), ({1: 590.0, 2: 600.0}, 1)])
+    def test_where_staying_is_as_good_nothing_is_paid(self, costs, best):
+        assert self.paid(costs, best).price_to_mtp == 100
+
+    def test_a_move_that_is_due_is_paid_for(self):
+        assert self.paid({1: 540.0, 2: 600.0}, 1, due=True).price_to_mtp == 100
+
+    def test_a_price_never_falls_below_nothing(self):
+        costs = {2: 600_000.0, 3: 0.0}
+        assert self.paid(costs, 3).price_to_batch == 0
+
+    def test_an_absence_pays_no_more_than_two_minutes(self):
+        assert self.paid({1: 540.0, 2: 600.0}, 1, seconds=1e6) == self.paid({1: 540.0, 2: 600.0}, 1, seconds=120.0)
