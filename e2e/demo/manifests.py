@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from e2e.demo.parameters import CURVE, Parameters
 from mtpilot.api.types import API_VERSION
 
 Manifest = dict[str, Any]
 GPU_PRODUCT = "NVIDIA-RTX-PRO-6000-Blackwell"
+PROFILE = Path(__file__).resolve().parents[1] / "data" / "profiles" / "qwen3.5-122b-rtx-pro-6000-x4.yaml"
+MODEL = "hf://Qwen/Qwen3.5-122B-A10B"
 
 
 def namespace(parameters: Parameters) -> Manifest:
@@ -38,11 +43,6 @@ def policy(parameters: Parameters, *, pinned: str | None = None) -> Manifest:
     """`spec.policy`: Auto, or all replicas pinned to one mode ("mtp" or "batch")."""
     document: Manifest = {
         "mode": "Pinned" if pinned else "Auto",
-        "thresholds": {
-            "up": parameters.up_threshold,
-            "down": parameters.down_threshold,
-            "fullAtRunningRequests": parameters.full_at_running_requests,
-        },
         "stabilization": {"up": parameters.stabilization_up, "down": parameters.stabilization_down},
         "minDwell": parameters.min_dwell,
         "maxFlipsPerHour": parameters.max_flips_per_hour,
@@ -53,6 +53,32 @@ def policy(parameters: Parameters, *, pinned: str | None = None) -> Manifest:
         other = "batch" if pinned == "mtp" else "mtp"
         document["pinned"] = {pinned: parameters.replicas, other: 0}
     return document
+
+
+def throughput_profile(parameters: Parameters) -> Manifest:
+    """The curves of the published report at the engines' scale of time: as if a GPU were that much faster."""
+    profile: Manifest = yaml.safe_load(PROFILE.read_text(encoding="utf-8"))
+    spec = profile["spec"]
+    curves = [
+        curve
+        | {
+            "points": [
+                point | {"outputTokensPerSecond": f"{parameters.time_scale * float(point['outputTokensPerSecond']):.1f}"}
+                for point in curve["points"]
+            ]
+        }
+        for curve in spec["curves"]
+    ]
+    provenance = {"source": f"{spec['provenance']['source']}. Rates × {parameters.time_scale:g}, as the demo's engines"}
+    # Without its fit, which is that of the real times: a power law from each point to the next is what the engines have built in.
+    scaled = {key: value for key, value in spec.items() if key != "fit"} | {"curves": curves, "provenance": provenance}
+    metadata = {"name": parameters.profile, "namespace": parameters.namespace}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ThroughputProfile",
+        "metadata": metadata,
+        "spec": scaled | {"hardwareClass": parameters.hardware_class, "model": {"source": MODEL}},
+    }
 
 
 def inference_service(parameters: Parameters, name: str, *, pinned: str | None = None) -> Manifest:
@@ -69,7 +95,7 @@ def inference_service(parameters: Parameters, name: str, *, pinned: str | None =
         "kind": "InferenceService",
         "metadata": {"name": name, "namespace": parameters.namespace},
         "spec": {
-            "model": {"source": "hf://Qwen/Qwen3.5-122B-A10B", "servedName": parameters.served_model, "contextLength": 32768},
+            "model": {"source": MODEL, "servedName": parameters.served_model, "contextLength": 32768},
             "hardwareClass": parameters.hardware_class,
             "replicas": parameters.replicas,
             "workload": {"inputTokens": 1150, "outputTokens": 250},

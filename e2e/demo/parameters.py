@@ -31,12 +31,11 @@ class Parameters:
     service: str = "chat"
     served_model: str = "qwen3.5-122b"
     hardware_class: str = "rtx-pro-6000-x4"
+    profile: str = "qwen3.5-122b-rtx-pro-6000-x4"
     replicas: int = 4
     gpus_per_replica: int = 4
     mtp_running_requests: int = 48
     batch_running_requests: int = 128
-    full_at_running_requests: int = 15
-    """Running requests at which a replica in mtp counts as full: below its 24 slots, so that a flip begins while the others have room."""
     time_scale: float = 3.0
     load_seconds: float = 2.0
     event_seconds: float = 0.25
@@ -44,8 +43,6 @@ class Parameters:
     rate_window_seconds: float = 5.0
     period_seconds: float = 1.0
     min_mtp_replicas: int = 2
-    up_threshold: str = "0.75"
-    down_threshold: str = "0.5"
     stabilization_up: str = "1s"
     stabilization_down: str = "2s"
     min_dwell: str = "1s"

@@ -214,7 +214,7 @@ async def _cluster(parameters: Parameters, state: Path, view: View, timings: dic
     ) as cluster:
         await cluster.apply(repository_manifests())
         await cluster.create_namespace(parameters.namespace)
-        await cluster.apply([manifests.hardware_class(parameters)])
+        await cluster.apply([manifests.hardware_class(parameters), manifests.throughput_profile(parameters)])
         timings["cluster"] = time.monotonic() - started
         yield cluster
 

@@ -8,13 +8,15 @@ import pytest
 from rich.console import Console
 
 from e2e.demo.fidelity import Reading, StepTime
-from e2e.demo.manifests import hardware_class, inference_service
+from e2e.demo.manifests import hardware_class, inference_service, throughput_profile
 from e2e.demo.parameters import Parameters
 from e2e.demo.timeline import Mark
 from e2e.demo.view import TokenRate, bar, view_for
 from e2e.demo.watching import fleet_of, requested_gpus
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec
+from mtpilot.api.throughput_profile import ThroughputProfileSpec
+from mtpilot.curves.of_profile import curve_pair
 
 
 def pod(*, mode: str = "mtp", ready: bool = True, node: str | None = "n", phase: str = "Running", **changes: Any) -> dict[str, Any]:
@@ -72,6 +74,16 @@ def test_the_manifests_are_valid_specs():
             assert spec.policy.pinned is not None
             assert getattr(spec.policy.pinned, pinned) == 4
     assert HardwareClassSpec.model_validate(hardware_class(parameters)["spec"]).gpu.per_replica == 4
+
+
+def test_the_profile_is_that_of_the_engines_at_their_scale_of_time():
+    parameters = Parameters()
+    spec = ThroughputProfileSpec.model_validate(throughput_profile(parameters)["spec"])
+    service = InferenceServiceSpec.model_validate(inference_service(parameters, "chat")["spec"])
+    assert (spec.model.source, spec.hardware_class) == (service.model.source, service.hardware_class)
+    pair, _ = curve_pair(spec, 1000)
+    assert parameters.replicas * pair.mtp.rate(24) == pytest.approx(parameters.mtp_tokens_per_second, rel=0.01)
+    assert parameters.replicas * pair.batch.rate(68) == pytest.approx(parameters.batch_tokens_per_second, rel=0.01)
 
 
 def test_token_rate_over_the_last_seconds():
