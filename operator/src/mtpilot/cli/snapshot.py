@@ -30,4 +30,4 @@ def snapshot(
     except OSError as error:
         exits.leave(str(error), exits.USAGE)
     metrics = "with metrics" if taken.metrics is not None else "without metrics (no --prometheus-url), so that its plan says NoSeries"
-    typer.echo(f"{output}: {len(taken.slots)} slots, {len(taken.pods)} pods, {metrics}")
+    typer.echo(f"{output}: {len(taken.slots)} slots, {len(taken.pods)} pods, {len(taken.profiles)} profiles, {metrics}")
