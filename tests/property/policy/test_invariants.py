@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import DecisionStatus, PolicyState
+from mtpilot.api.throughput_profile import Verdict
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Mix, NoDemand
 from mtpilot.model.metrics import GatewayMetrics, MetricsError, MetricsView, PodMetrics
 from mtpilot.policy.decide import decide
 from mtpilot.policy.demand import observe
-from mtpilot.policy.guards import dwell_seconds
+from mtpilot.policy.guards import dwell_seconds, flips_per_hour
 from mtpilot.policy.timing import seconds
 from tests.examples import examples
 from tests.property.policy.toy_fleet import MTP_CAPACITY, ToyFleet
-from tests.unit.policy.builders import NOW, fleet, modes_of, pods_and_slots, spec, state
+from tests.unit.policy.builders import NOW, calibration, fleet, modes_of, pods_and_slots, spec, state
 
 QUICK = examples()
 SLOW = examples(10, suppress=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -57,11 +59,14 @@ def views(mix: Mix) -> st.SearchStrategy[MetricsView]:
     )
 
 
-def answer(view: MetricsView | None, mix: Mix, before: PolicyState):
+profiles = st.sampled_from([None, calibration(), calibration(verdict=Verdict.MTP_ONLY)])
+
+
+def answer(view: MetricsView | None, mix: Mix, before: PolicyState, profile: Calibration | None = None):
     pods, slots = pods_and_slots(mix)
     config = spec(replicas=mix.total)
     demand = observe(view, pods, slots, {}, config, before, NOW)
-    return demand, decide(spec=config, demand=demand, fleet=fleet(mix), state=before, now=NOW)
+    return demand, decide(config, demand, fleet(mix), before, NOW, profile)
 
 
 @QUICK
@@ -72,14 +77,14 @@ def test_a_value_that_is_no_number_never_moves_anything(data):
     uid = f"uid-{data.draw(st.integers(0, mix.total - 1))}"
     field = data.draw(st.sampled_from(REQUIRED))
     broken = replace(view.pods[uid], **{field: data.draw(no_numbers)})
-    demand, decision = answer(replace(view, pods=view.pods | {uid: broken}), mix, data.draw(states))
+    demand, decision = answer(replace(view, pods=view.pods | {uid: broken}), mix, data.draw(states), data.draw(profiles))
     assert isinstance(demand, NoDemand)
     assert decision.move_to is None
 
 
 @QUICK
 @given(st.data())
-def test_what_is_not_seen_never_moves_towards_mtp(data):
+def test_without_a_profile_what_is_not_seen_never_moves_towards_mtp(data):
     mix = data.draw(mixes)
     view = data.draw(views(mix))
     gone = data.draw(st.sets(st.sampled_from(sorted(view.pods)), min_size=1))
@@ -88,10 +93,10 @@ def test_what_is_not_seen_never_moves_towards_mtp(data):
 
 
 @QUICK
-@given(mixes, states, st.sampled_from([None, *MetricsError]))
-def test_no_view_never_moves_anything(mix, before, error):
+@given(mixes, states, st.sampled_from([None, *MetricsError]), profiles)
+def test_no_view_never_moves_anything(mix, before, error, profile):
     view = None if error is None else MetricsView(window_seconds=60.0, scrape_interval_seconds=10.0, error=error)
-    _, decision = answer(view, mix, before)
+    _, decision = answer(view, mix, before, profile)
     assert decision.move_to is None
     assert decision.state == before
 
@@ -100,15 +105,15 @@ def test_no_view_never_moves_anything(mix, before, error):
 @given(st.data())
 def test_the_same_look_has_the_same_answer(data):
     mix = data.draw(mixes)
-    view, before = data.draw(views(mix)), data.draw(states)
-    assert answer(view, mix, before) == answer(view, mix, before)
+    view, before, profile = data.draw(views(mix)), data.draw(states), data.draw(profiles)
+    assert answer(view, mix, before, profile) == answer(view, mix, before, profile)
 
 
 @QUICK
 @given(st.data())
 def test_every_answer_can_be_written_to_the_status(data):
     mix = data.draw(mixes)
-    _, decision = answer(data.draw(views(mix)), mix, data.draw(states))
+    _, decision = answer(data.draw(views(mix)), mix, data.draw(states), data.draw(profiles))
     DecisionStatus(reason=decision.reason, message=decision.message, would_change=decision.would_change)
     assert PolicyState.model_validate(decision.state.model_dump(by_alias=True)) == decision.state
     assert decision.recommended.total == mix.total
@@ -163,9 +168,9 @@ def test_no_history_breaks_a_limit(config, history, data):
     policy = config.policy
     times = [flip.at for flip in toy.flips]
     dwell = timedelta(seconds=dwell_seconds(config, toy.fleet_state()))
-    assert all(later - earlier >= dwell for earlier, later in pairwise(times))
+    assert all(later.at - earlier.at >= dwell for earlier, later in pairwise(toy.flips) if later.to is not earlier.to)
     for at in times:
-        assert sum(at - timedelta(hours=1) < other <= at for other in times) <= policy.max_flips_per_hour
+        assert sum(at - timedelta(hours=1) < other <= at for other in times) <= flips_per_hour(config, config.replicas)
     away = timedelta(seconds=toy.flip_seconds)
     assert all(later - earlier >= away for earlier, later in pairwise(times)), "one move in flight"
     for flip in toy.flips:

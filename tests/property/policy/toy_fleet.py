@@ -11,6 +11,7 @@ from functools import cache
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import PolicyState
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Decision, FleetState, Mix
 from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.slots import Pod, Slot
@@ -53,12 +54,14 @@ class Flip:
 
 @dataclass(slots=True)
 class ToyFleet:
-    """closed: the load is a number of clients, else a rate of tokens asked for per second."""
+    """closed: the load is a number of clients, else a rate of tokens asked for per second. profile: what the rule knows, if anything."""
 
     spec: InferenceServiceSpec
     modes: list[Mode]
     flip_seconds: float = 240.0
     closed: bool = False
+    profile: Calibration | None = None
+    explain: bool = True
     window_seconds: float = 60.0
     scrape_seconds: float = 10.0
     state: PolicyState = field(default_factory=PolicyState)
@@ -151,11 +154,13 @@ class ToyFleet:
             ready=len(self.present()),
             moving=moving,
             last_move_at=self.flips[-1].at if self.flips else None,
+            last_move_to=self.flips[-1].to if self.flips else None,
             moves_last_hour=len(recent),
             oldest_move_last_hour_at=recent[0] if recent else None,
             failed_modes={},
             gpus_free=0,
             gpus_per_replica=4,
+            expected_flip_seconds=self.flip_seconds,
         )
 
     def tick(self, load: float, seconds: float = 10.0, damage: Callable[[MetricsView], MetricsView | None] | None = None) -> Decision:
@@ -164,7 +169,7 @@ class ToyFleet:
         pods, slots = pods_and_slots(tuple(replica.mode for replica in self.replicas), frozenset(self.present_indexes()))
         metrics = self.view(load) if damage is None else damage(self.view(load))
         demand = observe(metrics, pods, slots, {}, self.spec, self.state, self.now)
-        decision = decide(spec=self.spec, demand=demand, fleet=self.fleet_state(), state=self.state, now=self.now)
+        decision = decide(self.spec, demand, self.fleet_state(), self.state, self.now, self.profile, explain=self.explain)
         self.state = decision.state
         self.decisions.append(decision)
         if decision.move_to is not None:
