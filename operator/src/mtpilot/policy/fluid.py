@@ -109,12 +109,13 @@ class FluidFleet:
     by_latency: `MixTable.burden` weighs a request by its time per token, in units of the fastest that either mode can give.
     """
 
-    __slots__ = ("_corners", "_mixes", "_requests_per_rate", "by_latency", "curves", "replicas")
+    __slots__ = ("_corners", "_fillings", "_mixes", "_requests_per_rate", "by_latency", "curves", "replicas")
 
     def __init__(self, curves: CurvePair, replicas: int, by_latency: bool) -> None:
         self.curves, self.replicas = curves, replicas
         self.by_latency = by_latency
         self._corners = {"mtp": envelope(curves.mtp), "batch": envelope(curves.batch)}
+        self._fillings: dict[tuple[bool, bool], _Filling] = {}
         self._mixes: dict[tuple[int, int], MixTable] = {}
         self._requests_per_rate: float | None = None
 
@@ -140,33 +141,47 @@ class FluidFleet:
         return found
 
     def _table(self, mtp: int, batch: int) -> MixTable:
-        parts = [(count, self._corners[mode]) for mode, count in (("mtp", mtp), ("batch", batch)) if count > 0]
-        pieces = [(_slope(*ends), i, k) for i, (_, corners) in enumerate(parts) for k, ends in enumerate(pairwise(corners))]
-        pieces.sort(key=lambda piece: (-piece[0], piece[1], piece[2]))
-        reached = [(0.0, 0.0)] * len(parts)
-        fastest = max(_slope(*corners[:2]) for corners in self._corners.values())
-        rows = [(0.0, 0.0, 0.0, 1.0 / max((_slope(*corners[:2]) for _, corners in parts), default=fastest))]
-        for _, i, k in pieces:
-            reached[i] = parts[i][1][k + 1]
-            rows.append(self._row(parts, reached, fastest))
-        rates, requests, burden, token_seconds = zip(*rows, strict=True)
-        return MixTable(rates=rates, requests=requests, burden=burden, token_seconds=token_seconds)
+        modes = (mtp > 0, batch > 0)
+        filling = self._fillings.get(modes)
+        if filling is None:
+            filling = self._fillings[modes] = self._filling(modes)
+        return MixTable(
+            rates=tuple([mtp * m + batch * b for m, b in filling.served]),
+            requests=tuple([mtp * m + batch * b for m, b in filling.held]),
+            burden=tuple([mtp * m + batch * b for m, b in filling.burden]),
+            token_seconds=filling.token_seconds,
+        )
 
-    def _row(
-        self, parts: list[tuple[int, tuple[tuple[float, float], ...]]], reached: list[tuple[float, float]], fastest: float
-    ) -> tuple[float, float, float, float]:
-        """(tok/s, requests, burden, seconds a token) once each mode is filled up to its corner in `reached`."""
-        rate = requests = burden = 0.0
-        slowest = 0.0
-        for (count, _), (held, served) in zip(parts, reached, strict=True):
-            if held == 0:
-                continue
-            token_seconds = held / served
-            rate += count * served
-            requests += count * held
-            burden += count * held * (token_seconds * fastest if self.by_latency else 1.0)
-            slowest = max(slowest, token_seconds)
-        return rate, requests, burden, slowest
+    def _filling(self, modes: tuple[bool, bool]) -> "_Filling":
+        """By falling marginal rate, whatever the numbers of replicas."""
+        corners = [found if there else found[:1] for found, there in zip(self._corners.values(), modes, strict=True)]
+        pieces = [(_slope(*ends), i, k) for i, found in enumerate(corners) for k, ends in enumerate(pairwise(found))]
+        pieces.sort(key=lambda piece: (-piece[0], piece[1], piece[2]))
+        at = [found[0] for found in corners]
+        reached = [tuple(at)]
+        for _, i, k in pieces:
+            at[i] = corners[i][k + 1]
+            reached.append(tuple(at))
+        fastest = max(_slope(*found[:2]) for found in self._corners.values())
+        first = 1.0 / max((_slope(*found[:2]) for found in corners if len(found) > 1), default=fastest)
+        seconds = [tuple(held / served if held > 0 else 0.0 for held, served in row) for row in reached]
+        weights = [tuple(x * fastest if self.by_latency else 1.0 for x in row) for row in seconds]
+        return _Filling(
+            served=tuple((m[1], b[1]) for m, b in reached),
+            held=tuple((m[0], b[0]) for m, b in reached),
+            burden=tuple((m[0] * x, b[0] * y) for (m, b), (x, y) in zip(reached, weights, strict=True)),
+            token_seconds=(first, *(max(row) for row in seconds[1:])),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filling:
+    """How far one mtp and one batch replica are filled, row by row; see `MixTable`. token_seconds: of the slower one."""
+
+    served: tuple[tuple[float, float], ...]
+    held: tuple[tuple[float, float], ...]
+    burden: tuple[tuple[float, float], ...]
+    token_seconds: tuple[float, ...]
 
 
 @lru_cache(maxsize=128)
