@@ -4,7 +4,7 @@ from statistics import mean, pstdev
 
 import pytest
 
-from mtpilot.policy.draws import levels, share_better
+from mtpilot.policy.draws import ENOUGH, levels, share_better
 from mtpilot.policy.fluid import fluid_fleet
 from mtpilot.policy.forecast import Forecast, Load, Terms
 from tests.unit.policy.builders import PAIR
@@ -59,3 +59,10 @@ def test_far_from_it_they_agree():
 
 def test_equal_questions_have_equal_answers():
     assert share_better(forecast(1650.0, 0.05), 1, 3.0) == share_better(forecast(1650.0, 0.05), 1, 3.0)
+
+
+@pytest.mark.parametrize("demand", [600.0, 1650.0, 1750.0, 2600.0])
+def test_counting_may_end_once_it_is_clear(demand):
+    exact, quick = (share_better(forecast(demand, 0.1), 1, 0.0, exact=exact) for exact in (True, False))
+    assert (quick > ENOUGH) == (exact > ENOUGH)
+    assert quick >= exact

@@ -66,7 +66,7 @@ class TestClosed:
 
     def test_staying_loses_what_the_best_mix_would_serve_more(self):
         per_token = 4 / 160
-        assert forecast(2, 0, self.load).costs([0])[0] == pytest.approx(60 * per_token * (320 - 200))
+        assert forecast(2, 0, self.load).costs([0, 2])[0] == pytest.approx(60 * per_token * (320 - 200)), "as far as it is in reach"
 
     def test_an_absence_loses_the_work_of_one_replica(self):
         per_token = 4 / 160

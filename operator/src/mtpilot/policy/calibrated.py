@@ -76,11 +76,13 @@ def advise(
         after, assessment = advance(spec, demand, fleet, state, now)
         after = after.model_copy(update={**fields, **UNPRESSED})
         return into_bounds(spec, bounded, assessment, fleet.mix, after, overloaded=demand.queued > 0)
-    answer, pressure = _answer(seen, demand, fleet, state, now)
+    answer, pressure = _answer(seen, demand, fleet, state, now, explain=explain)
     return _told(seen, answer, demand, state.model_copy(update={**fields, **pressure}), explain=explain)
 
 
-def _answer(seen: Look, demand: Demand, fleet: FleetState, state: PolicyState, now: datetime) -> tuple[Answer, dict[str, str | None]]:
+def _answer(
+    seen: Look, demand: Demand, fleet: FleetState, state: PolicyState, now: datetime, *, explain: bool
+) -> tuple[Answer, dict[str, str | None]]:
     """The answer and what it leaves of the signal in the state."""
     wanted, reason = _wanted(seen)
     if wanted is None:
@@ -97,7 +99,7 @@ def _answer(seen: Look, demand: Demand, fleet: FleetState, state: PolicyState, n
         because = f"{_due(seen, wanted, reason)} since {clock(since)}, not yet for {wait}"
         when = f"at {clock(stable)} if it lasts: one replica to {wanted}"
         return Answer(reason=Reason.STABILIZING, because=because, when=when), pressed(wanted, since)
-    return _checked(seen, wanted, reason), pressed(wanted, since)
+    return _checked(seen, wanted, reason, explain=explain), pressed(wanted, since)
 
 
 def _wanted(seen: Look) -> tuple[Mode | None, Reason]:
@@ -146,12 +148,12 @@ def _queue_is_hard(seen: Look, demand: Demand) -> bool:
     return wait > share * seconds(seen.circumstances.spec.gateway.queue_timeout)
 
 
-def _checked(seen: Look, wanted: Mode, reason: Reason) -> Answer:
+def _checked(seen: Look, wanted: Mode, reason: Reason, *, explain: bool) -> Answer:
     """A signal that has lasted: is it sure enough, and does it not undo itself?"""
     if reason is not Reason.CHEAPER_AFTER_MOVE:
         return Answer(reason=reason, to=wanted, wanted=wanted, because=_due(seen, wanted, reason))
     weighing, choice = seen.weighing, seen.weighing.choice
-    better = share_better(weighing.forecast, choice.best, choice.price)
+    better = share_better(weighing.forecast, choice.best, choice.price, exact=explain)
     if better <= ENOUGH:
         because = f"a step to {wanted} pays in {percent(better)} of the draws of curves as uncertain as these, not in {percent(ENOUGH)}"
         return Answer(reason=Reason.CURVES_UNCERTAIN, because=because, when="more points in the profile", draws_better=better)

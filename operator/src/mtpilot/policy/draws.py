@@ -18,16 +18,21 @@ RATIOS, SHARED = 8, 3  # quantiles of mtp over batch, and of the batch level giv
 ENOUGH = 0.9  # of the draws
 
 
-def share_better(forecast: Forecast, target: int, price: float) -> float:
-    """Share of the draws in which ending at `target` batch replicas, `price` request-minutes added, is cheaper than staying."""
+def share_better(forecast: Forecast, target: int, price: float, *, exact: bool = True) -> float:
+    """Share of the draws in which ending at `target` batch replicas, `price` request-minutes added, is cheaper than staying.
+
+    exact: False: it is counted until it is clear whether it is more than ENOUGH; where it is not, the answer is an upper bound.
+    """
     curves, here = forecast.fleet.curves, forecast.batch
-    better = 0
     draws = levels(curves.mtp_error, curves.batch_error)
+    worse = 0
     for ratio, shared in draws:
         load = replace(forecast.load, demand=forecast.load.demand / shared, output_tokens=forecast.load.output_tokens / shared)
         costs = Forecast(_tilted(forecast.fleet, ratio), here, load, forecast.terms).costs((here, target))
-        better += costs[target] + price < costs[here]
-    return better / len(draws)
+        worse += costs[target] + price >= costs[here]
+        if not exact and 1 - worse / len(draws) <= ENOUGH:
+            break
+    return 1 - worse / len(draws)
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 Two readings of the same load. *Open*: arrivals go on at the smoothed demand; a cost is the requests in the system summed over
 time, with the backlog, each absence, and the clearing of what is left (by Little's law, total latency). *Closed*: as many
-clients as are in the system now wait for their answers; what a mix serves less than the best one is work lost. A token is worth
+clients as are in the system now wait for their answers; what a mix serves less than the best one in reach is work lost. A token is worth
 the same whoever waits for it, so work lost counts as the requests that it keeps busy in a full fleet, not as a share of those
 that are there.
 """
@@ -59,16 +59,17 @@ class _Way:
 class Forecast:
     """Costs for one load, from `batch` batch replicas on."""
 
-    __slots__ = ("batch", "fleet", "load", "per_token", "terms", "top")
+    __slots__ = ("batch", "best_rate", "fleet", "load", "per_token", "terms")
 
     def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
         self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
         self.per_token = 60.0 / load.output_tokens
-        self.top = max(fleet.mix(k).rate(load.in_system) for k in range(fleet.replicas + 1))
+        self.best_rate = 0.0  # tok/s that the clients of a closed loop get from the best mix that is priced
 
     def costs(self, targets: Iterable[int]) -> dict[int, float]:
         """Cost of ending at each of `targets` batch replicas, one flip after another; the present number means staying."""
         wanted = sorted(targets)
+        self.best_rate = max(self.fleet.mix(k).rate(self.load.in_system) for k in wanted)
         found: dict[int, float] = {}
         for target in wanted:
             if target == self.batch:
@@ -131,7 +132,7 @@ class Forecast:
     def _closed_cost(self, mix: MixTable) -> float:
         """Requests a minute: work lost against the best mix, and what runs slower than it might where latency is what matters."""
         clients = self.load.in_system
-        lost = self._requests_per_rate(self.top) * (self.top - mix.rate(clients))
+        lost = self._requests_per_rate(self.best_rate) * (self.best_rate - mix.rate(clients))
         return lost + mix.burden_of(clients) - min(clients, mix.slots) if self.fleet.by_latency else lost
 
     def _ended(self, way: _Way, target: int) -> float:
