@@ -146,3 +146,15 @@ def test_a_kind_of_load_is_told_at_once_when_it_is_sure_and_once():
     surer = seen(replace(OUTLOOK, loop=Loop.CLOSED, loop_confidence=0.99), old)
     pairs = [(old, unsure), (old, sure), (unsure, sure), (sure, surer), (sure, unsure), (sure, old)]
     assert [status.worth_a_write(before, after, START) for before, after in pairs] == [False, True, True, False, False, True]
+
+
+def test_a_steady_load_by_a_profile_writes_nothing():
+    world = settled(World(profiles=(profiles.profile(),)))
+    world.demand = 3000.0
+    world.run(600, period=5)  # until averages have followed
+    assert world.status.decision is not None
+    assert world.status.decision.reason == Reason.STAYING_IS_CHEAPER
+    assert world.status.decision.outlook is not None
+    before = world.writes
+    world.run(600, period=5)
+    assert world.writes == before

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mtpilot.adapters.kube.cluster import KubeCluster
 from mtpilot.adapters.kube.profiles import ProfileReader, profile_from_object
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.snapshot import Manifest
@@ -70,3 +71,34 @@ def test_a_profile_that_does_not_fit_the_models_says_what_is_wrong() -> None:
     found = profile_from_object(profile(acceptance="Guessed"))
     assert found.spec is None
     assert (found.name, (found.problem or "").partition(":")[0]) == ("measured", "spec.acceptance")
+
+
+class Written(Listing):
+    """Also takes statuses, as the API server would."""
+
+    def __init__(self, *objects: Manifest) -> None:
+        super().__init__(*objects)
+        self.writes: list[Manifest] = []
+
+    async def apply(self, manifest: Manifest, *, field_manager: str, subresource: str) -> None:
+        assert (field_manager, subresource) == ("mtpilot", "status")
+        self.writes.append(manifest)
+        for obj in self.objects:
+            if obj["metadata"]["uid"] == manifest["metadata"]["uid"]:
+                obj["status"] = manifest["status"]
+
+
+async def test_each_generation_is_judged_and_written_once() -> None:
+    client = Written(profile("a"), profile("b", curves=[]))
+    cluster = KubeCluster(client)  # type: ignore[arg-type]
+    assert await cluster.refresh_profiles(("team-a",)) == 2
+    assert client.objects[0]["status"]["observedGeneration"] == 1
+    assert client.objects[0]["status"]["verdict"] == "MtpOnly"  # its only points are those at one request
+    assert "verdict" not in client.objects[1]["status"]
+    assert await cluster.refresh_profiles(("team-a",)) == 0
+    client.objects[0]["metadata"]["generation"] = 2
+    assert await cluster.refresh_profiles(("team-a",)) == 1
+    assert client.objects[0]["status"]["observedGeneration"] == 2
+    restarted = KubeCluster(client)  # type: ignore[arg-type]
+    assert await restarted.refresh_profiles(("team-a",)) == 0
+    assert len(client.writes) == 3
