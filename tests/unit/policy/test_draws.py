@@ -4,7 +4,8 @@ from statistics import mean, pstdev
 
 import pytest
 
-from mtpilot.policy.draws import ENOUGH, levels, share_better
+from mtpilot.curves.curve import ThroughputCurve
+from mtpilot.policy.draws import ENOUGH, THIN_SHARE, levels, share_better, thinned
 from mtpilot.policy.fluid import fluid_fleet
 from mtpilot.policy.forecast import Forecast, Load, Terms
 from tests.unit.policy.builders import PAIR
@@ -66,3 +67,14 @@ def test_counting_may_end_once_it_is_clear(demand):
     exact, quick = (share_better(forecast(demand, 0.1), 1, 0.0, exact=exact) for exact in (True, False))
     assert (quick > ENOUGH) == (exact > ENOUGH)
     assert quick >= exact
+
+
+def test_a_thinned_curve_is_the_same_within_its_share():
+    levels_ = tuple(float(level) for level in range(1, 65))
+    curve = ThroughputCurve(concurrency=levels_, tokens_per_second=tuple(108.0 * level**0.77 for level in levels_))
+    thin = thinned(curve)
+    assert len(thin.concurrency) < 20
+    assert all(thin.rate(level) == pytest.approx(curve.rate(level), rel=1.01 * THIN_SHARE) for level in levels_)
+    assert thin.slots == curve.slots
+    one = ThroughputCurve(concurrency=(4.0,), tokens_per_second=(300.0,))
+    assert thinned(one) == one

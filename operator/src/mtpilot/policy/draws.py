@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
 
-from mtpilot.curves.curve import CurvePair
+from mtpilot.curves.curve import CurvePair, ThroughputCurve
 
 from .fluid import FluidFleet, fluid_fleet
 from .forecast import Forecast
 
 RATIOS, SHARED = 8, 3  # quantiles of mtp over batch, and of the batch level given each
 ENOUGH = 0.9  # of the draws
+THIN_SHARE = 0.002  # of a rate: a tenth of what the best measurement errs
 
 
 def share_better(forecast: Forecast, target: int, price: float, *, exact: bool = True) -> float:
@@ -57,4 +58,25 @@ def _tilted(fleet: FluidFleet, ratio: float) -> FluidFleet:
 
 @lru_cache(maxsize=256)
 def _scaled_mtp(curves: CurvePair, ratio: float) -> CurvePair:
-    return replace(curves, mtp=curves.mtp.scaled(ratio))
+    return replace(curves, mtp=thinned(curves.mtp).scaled(ratio), batch=thinned(curves.batch))
+
+
+@lru_cache(maxsize=64)
+def thinned(curve: ThroughputCurve) -> ThroughputCurve:
+    """The curve without the points that a line between others meets within THIN_SHARE: each draw needs tables of its own."""
+    kept = _corners(curve, 0, len(curve.concurrency) - 1)
+    return replace(
+        curve, concurrency=tuple(curve.concurrency[i] for i in kept), tokens_per_second=tuple(curve.tokens_per_second[i] for i in kept)
+    )
+
+
+def _corners(curve: ThroughputCurve, first: int, last: int) -> list[int]:
+    """Indexes to keep from `first` to `last`, both among them."""
+    (x0, x1), (y0, y1) = ((values[first], values[last]) for values in (curve.concurrency, curve.tokens_per_second))
+    between = range(first + 1, last)
+    lines = [y0 + (y1 - y0) * (curve.concurrency[i] - x0) / (x1 - x0) for i in between]
+    errors = [abs(line / curve.tokens_per_second[i] - 1) for i, line in zip(between, lines, strict=True)]
+    if max(errors, default=0.0) <= THIN_SHARE:
+        return sorted({first, last})
+    split = first + 1 + errors.index(max(errors))
+    return _corners(curve, first, split)[:-1] + _corners(curve, split, last)
