@@ -5,8 +5,9 @@ import pytest
 from mtpilot.policy.fluid import fluid_fleet
 from mtpilot.policy.forecast import Forecast, Load, Terms
 from mtpilot.policy.loop import UNDECIDED, LoopMemory, compare
-from mtpilot.policy.predictive import DEFAULT_SETTINGS, Choice, Memory, choose, learn_prices, pay_off, take
+from mtpilot.policy.predictive import DEFAULT_SETTINGS, Choice, Memory, choose, learn_prices, pay_off, priced, take
 from mtpilot.policy.smoothing import weight
+from mtpilot.policy.spell import Ahead
 from tests.unit.policy.builders import PAIR
 
 TERMS = Terms(horizon_minutes=60.0, flip_minutes=4.0)
@@ -124,11 +125,24 @@ class TestPrices:
         peak = replace(self.load, demand=10_500.0)
         assert self.learned(Memory(price_to_mtp=3.0), 60.0, peak).price_to_mtp == 3.0
 
-    def test_of_a_closed_loop_every_load_counts_and_more_slowly(self):
-        clients = Load(demand=10_000.0, queued=0.0, in_system=4 * 68.0, closed_weight=1.0, output_tokens=1000.0)
-        found = self.learned(Memory(price_to_mtp=0.0), 60.0, clients).price_to_mtp
-        absence = Forecast(fluid_fleet(PAIR, 4), 4, clients, TERMS).absence(-1)
-        assert found == pytest.approx(absence * weight(60.0, DEFAULT_SETTINGS.closed_price_time_constant_seconds))
+    def test_a_closed_loop_teaches_no_price_of_arrivals(self):
+        clients = replace(self.load, demand=9300.0, closed_weight=1.0)
+        assert self.learned(Memory(price_to_mtp=3.0), 60.0, clients).price_to_mtp == 3.0
+
+    def test_where_clients_wait_the_way_back_costs_an_absence_at_the_usual_load(self):
+        terms = replace(TERMS, ahead=Ahead(minutes=60.0, mtp_rate=4000.0, batch_rate=6000.0))
+        forecast = Forecast(fluid_fleet(PAIR, 4), 2, replace(self.load, closed_weight=1.0), terms)
+        forecast.costs([1, 2, 3])
+        found = priced(Memory(price_to_mtp=1e6, price_to_batch=1e6), forecast)
+        assert found.price_to_batch is not None
+        assert found.price_to_mtp is not None
+        assert found.price_to_batch / found.price_to_mtp == pytest.approx(6000.0 / 4000.0)
+        assert found.price_to_batch < 1e6
+
+    def test_a_spare_replica_makes_the_way_back_free_for_clients_that_wait(self):
+        terms = replace(TERMS, spare=True, ahead=Ahead(minutes=60.0, mtp_rate=4000.0, batch_rate=6000.0))
+        forecast = Forecast(fluid_fleet(PAIR, 4), 2, replace(self.load, closed_weight=1.0), terms)
+        assert priced(Memory(price_to_mtp=9.0), forecast).price_to_mtp == 0.0
 
     def test_an_absence_of_the_operator_does_not_make_one_look_weigh_more_than_some_minutes(self):
         dear = replace(self.load, demand=9300.0)

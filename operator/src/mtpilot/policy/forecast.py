@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .fluid import EMPTY, FluidFleet, MixTable
+from .spell import Ahead
 
 CLEARING_MINUTES = 60.0  # a backlog that takes longer is followed no further
 CLEARING_SHARE = 0.02  # of the capacity is left for a backlog at least, so that a full fleet has a finite price
@@ -35,6 +36,7 @@ class Terms:
     flip_minutes: from leaving one mode to serving in the other. spare: another replica stands in meanwhile (Surge).
     waiting, lost: weight of a request that waits, and of work that is lost, beside a request that runs.
     lost_by_clients: work lost is the share of the clients that it stands for, whatever their number.
+    ahead: of a closed loop; None: as many clients as now for the whole horizon.
     """
 
     horizon_minutes: float
@@ -43,6 +45,7 @@ class Terms:
     lost: float = 1.0
     spare: bool = False
     lost_by_clients: bool = False
+    ahead: Ahead | None = None
 
 
 @dataclass(slots=True)
@@ -85,12 +88,24 @@ class Forecast:
         return found
 
     def absence(self, direction: int) -> float:
-        """Request-minutes that the absence in one flip in `direction` costs beside staying, its backlog cleared."""
-        flip, load = self.terms.flip_minutes, self.load
+        """Request-minutes that the absence in one flip in `direction` costs beside staying, its backlog cleared, by both readings."""
+        clients = self.load.in_system
         here, away = self.fleet.mix(self.batch), self._away(self.batch, direction)
-        lost = max(0.0, here.rate(load.in_system) - away.rate(load.in_system))
-        more = self._opened(away, self.fleet.mix(self.batch + direction), flip) - self._opened(here, here, flip)
-        return self._mean(lost * flip * self._requests_per_rate(here.rate(load.in_system)), max(0.0, more))
+        lost = max(0.0, here.rate(clients) - away.rate(clients)) * self.terms.flip_minutes
+        return self._mean(lost * self._requests_per_rate(here.rate(clients)), self.opened_absence(direction))
+
+    def opened_absence(self, direction: int) -> float:
+        """The same where arrivals go on."""
+        flip = self.terms.flip_minutes
+        here, away = self.fleet.mix(self.batch), self._away(self.batch, direction)
+        return max(0.0, self._opened(away, self.fleet.mix(self.batch + direction), flip) - self._opened(here, here, flip))
+
+    def closed_return(self, direction: int, ahead: Ahead) -> float:
+        """The same for the way back from a step in `direction`, where clients wait: a replica is away at the load that is usual."""
+        if self.terms.spare:
+            return 0.0
+        usual_rate = ahead.batch_rate if direction > 0 else ahead.mtp_rate
+        return usual_rate / self.fleet.replicas * self.terms.flip_minutes * self._requests_per_rate(self.best_rate)
 
     def _requests_per_rate(self, rate: float) -> float:
         """Requests that a tok/s lost stands for."""
@@ -126,8 +141,18 @@ class Forecast:
     def _pass(self, way: _Way, mix: MixTable, minutes: float) -> None:
         runs, waits, way.queued = mix.flow(self.load.demand, way.queued, minutes, self.per_token)
         way.opened += runs + self.terms.waiting * waits
-        way.closed += minutes * self._closed_cost(mix)
+        way.closed += self._closed(way, mix, way.batch, minutes)
         way.minutes += minutes
+
+    def _closed(self, way: _Way, mix: MixTable, batch: int, minutes: float) -> float:
+        """Request-minutes where clients wait: by what the mix does now, and beyond the spell by what it usually does."""
+        ahead = self.terms.ahead
+        now = minutes if ahead is None else max(0.0, min(minutes, ahead.minutes - way.minutes))
+        cost = now * self._closed_cost(mix)
+        if ahead is not None and now < minutes:
+            lost = ahead.best_rate - ahead.rate(batch / self.fleet.replicas)
+            cost += (minutes - now) * lost * self._requests_per_rate(self.best_rate)
+        return cost
 
     def _closed_cost(self, mix: MixTable) -> float:
         """Requests a minute: work lost against the best mix, and what runs slower than it might where latency is what matters."""
@@ -142,7 +167,7 @@ class Forecast:
         if rest > TINY:
             runs, waits, queued = mix.flow(self.load.demand, queued, rest, self.per_token)
             opened += runs + self.terms.waiting * waits
-            closed += rest * self._closed_cost(mix)
+            closed += self._closed(way, mix, target, rest)
         return self._mean(closed, opened + self.terms.waiting * self._clearing(mix, queued))
 
     def _clearing(self, mix: MixTable, queued: float) -> float:

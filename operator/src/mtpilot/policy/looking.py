@@ -10,10 +10,12 @@ from mtpilot.model.decision import Demand, FleetState
 
 from .curves_in_use import accept_length, effective_slots, fleet_in_use, mtp_scale
 from .forecast import Forecast, Load
+from .loop import sharpened
 from .memory import Remembered, recall
 from .predictive import LONGEST_LOOK_SECONDS, Memory, PredictiveSettings, learn_prices, pay_off, take
 from .refine import refine
 from .sampling import Sampling
+from .spell import ahead, go_on
 from .timing import seconds
 from .weighing import Circumstances, Weighing, candidates_of, judge, terms_of, weigh
 
@@ -52,6 +54,8 @@ def look(
     if sampling.fresh:
         remembered = _take(demand, calibration.curves, remembered, elapsed=elapsed, settings=settings, factor=factor)
     circumstances, load = _set_up(spec, demand, fleet, calibration=calibration, remembered=remembered, settings=settings)
+    if settings.spells:
+        remembered, circumstances = _with_spell(circumstances, load, remembered, elapsed=elapsed if sampling.fresh else None)
     forecast = Forecast(circumstances.fluid, circumstances.here, load, circumstances.terms)
     costs = forecast.costs(circumstances.candidates)
     learns = sampling.fresh and fleet.moving is None
@@ -128,7 +132,29 @@ def _set_up(
         memory=memory,
         verdict=calibration.verdict,
     )
-    return circumstances, _load(memory, demand, more_than_slots=demand.in_flight - fluid.mix(here).slots)
+    load = _load(memory, demand, more_than_slots=demand.in_flight - fluid.mix(here).slots)
+    return circumstances, replace(load, closed_weight=sharpened(load.closed_weight)) if settings.spells else load
+
+
+def _with_spell(
+    circumstances: Circumstances, load: Load, remembered: Remembered, *, elapsed: float | None
+) -> tuple[Remembered, Circumstances]:
+    """The spell one sample later, where clients wait. elapsed: seconds; None: this is no new sample."""
+    c, rule = circumstances, remembered.rule
+    replicas, horizon_minutes = c.fluid.replicas, c.settings.horizon_minutes
+    if elapsed is not None and load.closed_weight > 0.5:
+        spell = go_on(
+            rule.spell,
+            mtp_rate=c.fluid.mix(0).rate(load.in_system) / replicas,
+            batch_rate=c.fluid.mix(replicas).rate(load.in_system) / replicas,
+            elapsed_minutes=min(elapsed, LONGEST_LOOK_SECONDS) / 60.0,
+            horizon_minutes=horizon_minutes,
+        )
+        rule = replace(rule, spell=spell)
+        remembered = replace(remembered, rule=rule)
+    if rule.spell.batch is None:
+        return remembered, c
+    return remembered, replace(c, memory=rule, terms=replace(c.terms, ahead=ahead(rule.spell, replicas, horizon_minutes)))
 
 
 def _load(memory: Memory, demand: Demand, *, more_than_slots: float) -> Load:

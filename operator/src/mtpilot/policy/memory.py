@@ -5,11 +5,13 @@ Whatever cannot be read counts as never seen, so a state that is lost or edited 
 
 from dataclasses import dataclass
 
+from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import PolicyState
 
 from .loop import LoopMemory
 from .predictive import Memory
 from .refine import Level, Refinement
+from .spell import FIRST_SPELL, Spell
 from .timing import decimal, number
 
 Fields = dict[str, str | int | None]
@@ -39,6 +41,7 @@ def recall(state: PolicyState) -> Remembered:
             ),
             price_to_batch=number(state.price_to_batch),
             price_to_mtp=number(state.price_to_mtp),
+            spell=_spell(state),
         ),
         refinement=Refinement(
             mtp=_level(state.mtp_level, state.mtp_level_weight),
@@ -62,6 +65,7 @@ def record(remembered: Remembered) -> Fields:
         "compared_seconds": _text(rule.loop.since_seconds),
         "price_to_batch": _text(rule.price_to_batch),
         "price_to_mtp": _text(rule.price_to_mtp),
+        **_spell_fields(rule.spell),
         "accept_length": _text(remembered.accept_length),
         "mtp_slots": remembered.mtp_slots,
         "batch_slots": remembered.batch_slots,
@@ -70,6 +74,37 @@ def record(remembered: Remembered) -> Fields:
         "batch_level": _text(refinement.batch.value),
         "batch_level_weight": _text(refinement.batch.known),
         "drift_seconds": round(refinement.drift_seconds),
+    }
+
+
+def _spell(state: PolicyState) -> Spell:
+    seen = number(state.usual_seen_minutes)
+    rates = number(state.usual_mtp_tokens_per_second), number(state.usual_batch_tokens_per_second)
+    if state.spell_mode is None or not seen or rates[0] is None or rates[1] is None:
+        return FIRST_SPELL
+    return Spell(
+        batch=state.spell_mode is Mode.BATCH,
+        minutes=number(state.spell_minutes) or 0.0,
+        usual_minutes=number(state.usual_spell_minutes),
+        spread_minutes=number(state.spell_spread_minutes) or 0.0,
+        mtp_rate=rates[0],
+        batch_rate=rates[1],
+        seen_minutes=seen,
+    )
+
+
+def _spell_fields(spell: Spell) -> Fields:
+    """Nothing where clients that wait were never seen."""
+    if spell.batch is None:
+        return {}
+    return {
+        "spell_mode": Mode.BATCH if spell.batch else Mode.MTP,
+        "spell_minutes": _text(spell.minutes),
+        "usual_spell_minutes": _text(spell.usual_minutes),
+        "spell_spread_minutes": _text(spell.spread_minutes),
+        "usual_mtp_tokens_per_second": _text(spell.mtp_rate),
+        "usual_batch_tokens_per_second": _text(spell.batch_rate),
+        "usual_seen_minutes": _text(spell.seen_minutes),
     }
 
 

@@ -2,7 +2,8 @@
 
 Every reachable mix is priced over the next hour (`forecast`); the price of the way back is added to a move; a mix that is
 cheaper by the margin is due. The price of return is what the absence in a way back has cost lately, at the loads where the way
-back would just be taken: a cheap flip at night must pay for the dear one in the morning. Since a night is longer than an hour, the
+back would just be taken: a cheap flip at night must pay for the dear one in the morning. A closed loop needs no learning there: a replica
+is away at the load that is usual. Since a night is longer than an hour, the
 price shrinks by a share of what staying costs meanwhile, or a fleet that was in batch at a peak would stay there for ever.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from .forecast import TINY, Forecast
 from .loop import UNDECIDED, LoopMemory, compare
 from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, weight
+from .spell import FIRST_SPELL, Spell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +20,13 @@ class PredictiveSettings:
     """Constants of the rule.
 
     usual_stabilization_seconds: the policy.stabilization.down that the time constants are for; below it they shrink in proportion.
-    demand_, in_system_, loop_, price_, closed_price_time_constant_seconds: of the smoothing of each; a price is learned more slowly
-    in a closed loop. horizon_minutes: of the prediction, never scaled. margin: share by which a move must be cheaper.
-    price_of_return: how much of it counts. price_within: in an open loop a price is learned where a step is dearer by less than this
-    share; None: wherever it is dearer. regret: share of what staying costs that the price of the better move shrinks by.
-    hard_wait_share: a queue that takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always
-    waits. refine: correct the curves by what replicas produce. lost_by_clients: work lost counts as the share of the clients.
+    demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never
+    scaled. margin: share by which a move must be cheaper. price_of_return: how much of it counts. price_within: in an open loop a
+    price is learned where a step is dearer by less than this share; None: wherever it is dearer. regret: share of what staying costs
+    that the price of the better move shrinks by. hard_wait_share: a queue that takes this share of gateway.queueTimeout to clear makes
+    a due move wait for nothing; None: it always waits. refine: correct the curves by what replicas produce. spells: learn for how long
+    a closed loop stays as it is; else it does for the whole horizon, its prices are learned with the others, and the loop's weight
+    counts as it is. lost_by_clients: work lost counts as the share of the clients.
     """
 
     usual_stabilization_seconds: float = 180.0
@@ -31,7 +34,6 @@ class PredictiveSettings:
     in_system_time_constant_seconds: float = 86.6
     loop_time_constant_seconds: float = 1170.0
     price_time_constant_seconds: float = 1970.0
-    closed_price_time_constant_seconds: float = 7170.0
     horizon_minutes: float = 60.0
     margin: float = 0.03
     price_of_return: float = 1.0
@@ -39,10 +41,12 @@ class PredictiveSettings:
     regret: float = 0.5
     hard_wait_share: float | None = 0.5
     refine: bool = True
+    spells: bool = True
     lost_by_clients: bool = False
 
 
 LONGEST_LOOK_SECONDS = 120.0  # that one sample stands for: after an absence it is no better than another
+
 
 DEFAULT_SETTINGS = PredictiveSettings()
 
@@ -59,6 +63,7 @@ class Memory:
     loop: LoopMemory = UNDECIDED
     price_to_batch: float | None = None
     price_to_mtp: float | None = None
+    spell: Spell = FIRST_SPELL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +102,7 @@ def take(
     return Memory(
         price_to_batch=memory.price_to_batch,
         price_to_mtp=memory.price_to_mtp,
+        spell=memory.spell,
         demand=average(memory.demand, demand, settings.demand_time_constant_seconds),
         in_system=average(memory.in_system, in_system, settings.in_system_time_constant_seconds),
         loop=compare(
@@ -131,19 +137,30 @@ def learn_prices(
     settings: PredictiveSettings, memory: Memory, forecast: Forecast, costs: dict[int, float], *, elapsed_seconds: float | None, pace: float
 ) -> Memory:
     """Note what an absence costs at this load, for each step that is not worth taking now: so much would the way back from it cost."""
-    closed = forecast.load.closed_weight > 0.5
-    constant = pace * (settings.closed_price_time_constant_seconds if closed else settings.price_time_constant_seconds)
+    constant = pace * settings.price_time_constant_seconds
     share = weight(min(elapsed_seconds or 0.0, pace * 3 * LONGEST_LOOK_SECONDS), constant)
+    if settings.spells:
+        share *= 1.0 - forecast.load.closed_weight
     here = costs[forecast.batch]
-    most = float("inf") if closed or settings.price_within is None else here * (1.0 + settings.price_within)
+    most = float("inf") if settings.price_within is None else here * (1.0 + settings.price_within)
     found = {}
     for direction, before in ((-1, memory.price_to_mtp), (1, memory.price_to_batch)):
         cost = costs.get(forecast.batch + direction)
         if cost is not None and here < cost < most:
-            price = forecast.absence(direction)
+            price = forecast.opened_absence(direction) if settings.spells else forecast.absence(direction)
             before = price if before is None else before + share * (price - before)
         found[direction] = before
-    return Memory(demand=memory.demand, in_system=memory.in_system, loop=memory.loop, price_to_mtp=found[-1], price_to_batch=found[1])
+    return replace(memory, price_to_mtp=found[-1], price_to_batch=found[1])
+
+
+def priced(memory: Memory, forecast: Forecast) -> Memory:
+    """The memory with the prices of the way back for this kind of loop: learned ones, and those of clients that wait."""
+    ahead, closed = forecast.terms.ahead, forecast.load.closed_weight
+    if ahead is None or closed <= 0.0:
+        return memory
+    to_batch = (1.0 - closed) * (memory.price_to_batch or 0.0) + closed * forecast.closed_return(1, ahead)
+    to_mtp = (1.0 - closed) * (memory.price_to_mtp or 0.0) + closed * forecast.closed_return(-1, ahead)
+    return replace(memory, price_to_batch=to_batch, price_to_mtp=to_mtp)
 
 
 def pay_off(
