@@ -134,10 +134,9 @@ class TestPrices:
         forecast = Forecast(fluid_fleet(PAIR, 4), 2, replace(self.load, closed_weight=1.0), terms)
         forecast.costs([1, 2, 3])
         found = priced(Memory(price_to_mtp=1e6, price_to_batch=1e6), forecast)
-        assert found.price_to_batch is not None
-        assert found.price_to_mtp is not None
-        assert found.price_to_batch / found.price_to_mtp == pytest.approx(6000.0 / 4000.0)
-        assert found.price_to_batch < 1e6
+        lost = 4000.0 / 4 * TERMS.flip_minutes * fluid_fleet(PAIR, 4).requests_per_rate
+        assert found.price_to_mtp == pytest.approx(lost)
+        assert found.price_to_batch == 0.0, "batch does better over the changes: nobody will come back"
 
     def test_a_spare_replica_makes_the_way_back_free_for_clients_that_wait(self):
         terms = replace(TERMS, spare=True, ahead=Ahead(minutes=60.0, mtp_rate=4000.0, batch_rate=6000.0))

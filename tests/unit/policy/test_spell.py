@@ -15,7 +15,9 @@ def alternating(half_minutes: int, halves: int) -> Spell:
     spell = FIRST_SPELL
     for minute in range(half_minutes * halves):
         many = minute // half_minutes % 2
-        spell = go_on(spell, mtp_rate=200.0, batch_rate=320.0 if many else 100.0, elapsed_minutes=1.0, horizon_minutes=HOUR)
+        spell = go_on(
+            spell, batch=bool(many), mtp_rate=200.0, batch_rate=320.0 if many else 100.0, elapsed_minutes=1.0, horizon_minutes=HOUR
+        )
     return spell
 
 

@@ -101,11 +101,14 @@ class Forecast:
         return max(0.0, self._opened(away, self.fleet.mix(self.batch + direction), flip) - self._opened(here, here, flip))
 
     def closed_return(self, direction: int, ahead: Ahead) -> float:
-        """The same for the way back from a step in `direction`, where clients wait: a replica is away at the load that is usual."""
-        if self.terms.spare:
+        """The same for the way back from a step in `direction`, where clients wait: a replica is away at the load that is usual.
+
+        A step to the mode that does better over the changes needs no way back.
+        """
+        there, other = (ahead.batch_rate, ahead.mtp_rate) if direction > 0 else (ahead.mtp_rate, ahead.batch_rate)
+        if self.terms.spare or there >= other:
             return 0.0
-        usual_rate = ahead.batch_rate if direction > 0 else ahead.mtp_rate
-        return usual_rate / self.fleet.replicas * self.terms.flip_minutes * self._requests_per_rate(self.best_rate)
+        return there / self.fleet.replicas * self.terms.flip_minutes * self._requests_per_rate(self.best_rate)
 
     def _requests_per_rate(self, rate: float) -> float:
         """Requests that a tok/s lost stands for."""

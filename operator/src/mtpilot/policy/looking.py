@@ -55,7 +55,9 @@ def look(
         remembered = _take(demand, calibration.curves, remembered, elapsed=elapsed, settings=settings, factor=factor)
     circumstances, load = _set_up(spec, demand, fleet, calibration=calibration, remembered=remembered, settings=settings)
     if settings.spells:
-        remembered, circumstances = _with_spell(circumstances, load, remembered, elapsed=elapsed if sampling.fresh else None)
+        remembered, circumstances = _with_spell(
+            circumstances, load, remembered, in_system=demand.in_flight + demand.queued, elapsed=elapsed if sampling.fresh else None
+        )
     forecast = Forecast(circumstances.fluid, circumstances.here, load, circumstances.terms)
     costs = forecast.costs(circumstances.candidates)
     learns = sampling.fresh and fleet.moving is None
@@ -137,16 +139,21 @@ def _set_up(
 
 
 def _with_spell(
-    circumstances: Circumstances, load: Load, remembered: Remembered, *, elapsed: float | None
+    circumstances: Circumstances, load: Load, remembered: Remembered, *, in_system: float, elapsed: float | None
 ) -> tuple[Remembered, Circumstances]:
-    """The spell one sample later, where clients wait. elapsed: seconds; None: this is no new sample."""
+    """The spell one sample later, where clients wait.
+
+    in_system: requests now: what was served is averaged later, and of the smoothed number each change would be late. elapsed: seconds;
+    None: this is no new sample.
+    """
     c, rule = circumstances, remembered.rule
     replicas, horizon_minutes = c.fluid.replicas, c.settings.horizon_minutes
     if elapsed is not None and load.closed_weight > 0.5:
         spell = go_on(
             rule.spell,
-            mtp_rate=c.fluid.mix(0).rate(load.in_system) / replicas,
-            batch_rate=c.fluid.mix(replicas).rate(load.in_system) / replicas,
+            batch=c.fluid.mix(replicas).rate(load.in_system) > c.fluid.mix(0).rate(load.in_system),
+            mtp_rate=c.fluid.mix(0).rate(in_system) / replicas,
+            batch_rate=c.fluid.mix(replicas).rate(in_system) / replicas,
             elapsed_minutes=min(elapsed, LONGEST_LOOK_SECONDS) / 60.0,
             horizon_minutes=horizon_minutes,
         )

@@ -43,6 +43,9 @@ def compare(
 
 
 def sharpened(closed_weight: float) -> float:
-    """The weight that counts in a decision: squared odds, so that a loop that is told by three looks in four is nearly believed."""
-    closed, opened = closed_weight**2, (1.0 - closed_weight) ** 2
+    """The weight that counts in a price: with the odds to the third power.
+
+    The open reading of a closed loop is not a little wrong but wildly: a tenth of it would outweigh the closed one.
+    """
+    closed, opened = closed_weight**3, (1.0 - closed_weight) ** 3
     return closed / (closed + opened)

@@ -2,9 +2,9 @@
 
 Every reachable mix is priced over the next hour (`forecast`); the price of the way back is added to a move; a mix that is
 cheaper by the margin is due. The price of return is what the absence in a way back has cost lately, at the loads where the way
-back would just be taken: a cheap flip at night must pay for the dear one in the morning. A closed loop needs no learning there: a replica
-is away at the load that is usual. Since a night is longer than an hour, the
-price shrinks by a share of what staying costs meanwhile, or a fleet that was in batch at a peak would stay there for ever.
+back would just be taken: a cheap flip at night must pay for the dear one in the morning. Since a night is longer than an hour,
+the price shrinks by a share of what staying costs meanwhile, or a fleet that was in batch at a peak would stay there for ever. A
+closed loop needs no learning: its way back is an absence at the load that is usual (`spell`).
 """
 
 from dataclasses import dataclass, replace

@@ -52,16 +52,15 @@ class Ahead:
         return self.mtp_rate + batch_share * (self.batch_rate - self.mtp_rate)
 
 
-def go_on(spell: Spell, *, mtp_rate: float, batch_rate: float, elapsed_minutes: float, horizon_minutes: float) -> Spell:
+def go_on(spell: Spell, *, batch: bool, mtp_rate: float, batch_rate: float, elapsed_minutes: float, horizon_minutes: float) -> Spell:
     """One sample later.
 
-    mtp_rate, batch_rate: tok/s a replica that a fleet of one mode would serve now. horizon_minutes: what the first spell that
-    ends is averaged with.
+    batch: batch is the better mode. mtp_rate, batch_rate: tok/s a replica that a fleet of one mode would serve now.
+    horizon_minutes: what the first spell that ends is averaged with.
     """
     step = max(elapsed_minutes, LEAST_MINUTES)
     seen = min(spell.seen_minutes + step, REMEMBERED_MINUTES)
     share = step / seen
-    batch = batch_rate > mtp_rate
     usual, spread, minutes = spell.usual_minutes, spell.spread_minutes, spell.minutes + elapsed_minutes
     if spell.batch is not None and spell.batch != batch:
         before, spread = (horizon_minutes, horizon_minutes) if usual is None else (usual, spread)
