@@ -12,7 +12,7 @@ import aiohttp
 from mtpilot.gateway.admin_socket import AdminSocket
 from mtpilot.gateway.ports import GatewayError
 from mtpilot.render.gateway_pod import PID_FILE
-from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, RUN_DIR_ENV
+from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, MODES_MAP_FILE, RUN_DIR_ENV
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class HAProxy:
     async def start(self) -> None:
         config = self.folder / CONFIG_FILE
         config.write_text(self.config)
+        (self.folder / MODES_MAP_FILE).touch()
         command = [str(self.binary), "-W", "-db", "-p", str(self.folder / PID_FILE), "-f", str(config)]
         with (self.folder / "haproxy.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(*command, env=self.environment, stdout=log, stderr=log)

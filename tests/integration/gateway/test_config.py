@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mtpilot.model.snapshot import Service
-from mtpilot.render.haproxy import haproxy_config
+from mtpilot.render.haproxy import MODES_MAP_FILE, haproxy_config
 from tests.unit.render.samples import SAMPLES, service, small_spec
 
 EXTREMES = [service(small_spec(gateway={"queueTimeout": timeout}), name="n" * 40) for timeout in ("0s", "1ms", "24h")]
@@ -17,6 +17,7 @@ EXTREMES = [service(small_spec(gateway={"queueTimeout": timeout}), name="n" * 40
 def test_haproxy_takes_it_without_a_warning(made: Service, haproxy_binary: Path, tmp_path: Path) -> None:
     config = tmp_path / "haproxy.cfg"
     config.write_text(haproxy_config(made.name, made.spec))
+    (tmp_path / MODES_MAP_FILE).touch()
     environment = os.environ | {"MTPILOT_RUN_DIR": str(tmp_path), "POD_IP": "127.64.0.1"}
     checked = subprocess.run(
         [haproxy_binary, "-c", "-q", "-dW", "-f", config], env=environment, capture_output=True, text=True, timeout=20, check=False

@@ -44,3 +44,11 @@ async def test_no_socket_is_an_error(tmp_path) -> None:
 def test_who_waits_is_on_no_server() -> None:
     rows = "engines,r0,3,48,no check,10.0.0.1:30000,\nengines,hold,1,,no check,127.0.0.1:1,\nengines,BACKEND,9,,UP,,\n"
     assert parse_pool(HEADER + rows).waiting == 6
+
+
+def test_the_lane_and_the_modes() -> None:
+    lane = "mtp,r0,2,4,UP 1/2,10.0.0.1:30000,\nmtp,again,0,,no check,unix,\nmtp,BACKEND,2,,UP,,\n"
+    pool = parse_pool(HEADER + "engines,BACKEND,0,,UP,,\n", HEADER + lane, "0x55d0 r0 mtp\n0x55d8 r1 batch\n\n")
+    assert [(server.backend, server.name, server.sessions, server.maxconn) for server in pool.lane] == [("mtp", "r0", 2, 4)]
+    assert pool.modes == {"r0": "mtp", "r1": "batch"}
+    assert (pool.waiting, pool.ready) == (0, True)

@@ -22,6 +22,7 @@ def test_every_object_is_ours() -> None:
     objects = render_gateway(gateway())
     assert [manifest["kind"] for manifest in objects] == [
         "ConfigMap",
+        "ConfigMap",
         "ServiceAccount",
         "Role",
         "RoleBinding",
@@ -34,7 +35,7 @@ def test_every_object_is_ours() -> None:
         (owner,) = metadata["ownerReferences"]
         assert (owner["apiVersion"], owner["uid"], owner["controller"]) == (API_VERSION, UID, True)
         assert metadata["namespace"] == "team-a"
-        assert metadata["name"] == ("chat" if manifest["kind"] == "Service" else "chat-gateway")
+        assert metadata["name"] in ({"chat"} if manifest["kind"] == "Service" else {"chat-gateway", "chat-gateway-routing"})
         assert metadata["labels"].items() >= {LABEL_SERVICE: "chat", LABEL_COMPONENT: COMPONENT_GATEWAY}.items()
         assert metadata["annotations"][ANNOTATION_DIGEST]
 
@@ -80,7 +81,7 @@ def test_the_token_is_the_agents_alone() -> None:
     spec = rendered(gateway())["Deployment"]["spec"]["template"]["spec"]
     assert spec["automountServiceAccountToken"] is False
     mounts = {container["name"]: {mount["name"] for mount in container["volumeMounts"]} for container in spec["containers"]}
-    assert mounts == {"haproxy": {"config", "sockets"}, "agent": {"sockets", "api-access"}}
+    assert mounts == {"haproxy": {"config", "sockets"}, "agent": {"sockets", "routing", "api-access"}}
 
 
 def test_containers_are_restricted() -> None:

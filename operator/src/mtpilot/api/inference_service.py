@@ -204,11 +204,24 @@ class RolloutSpec(ApiModel):
     allow_downtime: bool = Field(default=False, description="A single replica may be replaced in place: requests wait at the gateway")
 
 
+class ContentionSpec(ApiModel):
+    """Which mode takes a request while both serve."""
+
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        le=4096,
+        description="Requests in flight that an mtp replica takes before the batch replicas do; default: the crossover of the profile in "
+        "use, without one no limit",
+    )
+
+
 class GatewaySpec(ApiModel):
     """The proxy in front of the replicas."""
 
     replicas: int = Field(default=2, ge=1, le=8, description="Gateway pods")
     queue_timeout: Duration = Field(default="2m", description="Longest wait of a request for a slot; 1s to 1h")
+    contention: ContentionSpec = Field(default=ContentionSpec(), description="Which mode takes a request while both serve")
 
 
 class ProfileReference(ApiModel):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mtpilot.render.haproxy import BACKEND, HOLD_SERVER
+from mtpilot.render.haproxy import AGAIN_SERVER, BACKEND, HOLD_SERVER, LANE, MODES_MAP_FILE
 
 from .desired import ActualPool, ActualServer
 from .pods import ServerState
@@ -30,8 +30,13 @@ class AdminSocket:
     path: Path
 
     async def pool(self) -> ActualPool:
-        """The pool as it is, in its order, without the hold server. Raises GatewayError."""
-        return parse_pool(await self._ask(f"show stat {BACKEND} {_SERVERS_AND_BACKEND} -1"))
+        """Pool and lane as they are, in their order, without the servers that stand for no pod. Raises GatewayError."""
+        answers = [
+            await self._ask(f"show stat {BACKEND} {_SERVERS_AND_BACKEND} -1"),
+            await self._ask(f"show stat {LANE} {_SERVERS_AND_BACKEND} -1"),
+            await self._ask(f"show map {MODES_MAP_FILE}"),
+        ]
+        return parse_pool(*answers)
 
     async def execute(self, commands: Sequence[str]) -> str:
         """Run commands in order; the answers, one after the other. Raises GatewayError."""
@@ -53,18 +58,32 @@ class AdminSocket:
             raise GatewayError(f"HAProxy's admin socket does not answer: {error or type(error).__name__}") from error
 
 
-def parse_pool(text: str) -> ActualPool:
-    """The pool in `show stat`'s CSV. Raises GatewayError when it is something else."""
+def parse_pool(text: str, lane: str = "", modes: str = "") -> ActualPool:
+    """The pool in `show stat`'s CSV of both backends and `show map`. Raises GatewayError when it is something else."""
+    servers, total = _parse_backend(text)
+    # NB: a request that is queued or between two attempts belongs to the backend, but to no server.
+    waiting = max(0, total - sum(server.sessions for server in servers))
+    # One entry a line: its address, its key, its value.
+    entries = [words for line in modes.splitlines() if len(words := line.split()) == 3]
+    return ActualPool(
+        servers=servers,
+        lane=_parse_backend(lane)[0] if lane else (),
+        modes={key: mode for _, key, mode in entries},
+        waiting=waiting,
+    )
+
+
+def _parse_backend(text: str) -> tuple[tuple[ActualServer, ...], int]:
+    """Servers, and the sessions of the whole backend."""
     if not text.startswith("# pxname,"):
-        raise GatewayError(f"not statistics of backend {BACKEND}: {text.strip()[:200]!r}")
+        raise GatewayError(f"not statistics of a backend: {text.strip()[:200]!r}")
     rows = [row for row in csv.DictReader(io.StringIO(text.removeprefix("# ").strip())) if row.get("svname")]
     try:
-        servers = tuple(_server(row) for row in rows if row["svname"] not in {HOLD_SERVER, _BACKEND_ROW})
+        servers = tuple(_server(row) for row in rows if row["svname"] not in {HOLD_SERVER, AGAIN_SERVER, _BACKEND_ROW})
         total = next((int(row["scur"] or 0) for row in rows if row["svname"] == _BACKEND_ROW), 0)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GatewayError(f"statistics that cannot be read: {error!r}") from error
-    # NB: a request that is queued or between two attempts belongs to the backend, but to no server.
-    return ActualPool(servers=servers, waiting=max(0, total - sum(server.sessions for server in servers)))
+    return servers, total
 
 
 def _server(row: dict[str, str]) -> ActualServer:
@@ -76,11 +95,13 @@ def _server(row: dict[str, str]) -> ActualServer:
         maxconn=int(row["slim"] or 0),
         state=_state(row["status"]),
         sessions=int(row["scur"] or 0),
+        weight=int(row.get("uweight") or 1),
+        backend=row["pxname"],
     )
 
 
 def _state(status: str) -> ServerState:
-    """HAProxy's status text: `no check` and `UP` take requests; MAINT may have a cause behind it."""
+    """What HAProxy was told, from its status text: `no check`, `UP` and `DOWN` may take requests; MAINT may have a cause behind it."""
     if status.startswith("MAINT"):
         return ServerState.MAINT
     return ServerState.DRAIN if status.startswith("DRAIN") else ServerState.READY

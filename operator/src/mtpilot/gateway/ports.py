@@ -47,5 +47,13 @@ class EngineSlots(Protocol):
         ...
 
 
+class Limits(Protocol):
+    """What the operator publishes for routing."""
+
+    def contention_limit(self) -> int | None:
+        """Requests that an mtp replica takes before the batch replicas do; None: no such rule. Never raises."""
+        ...
+
+
 class GatewayError(Exception):
     """HAProxy is not there, or did not understand."""

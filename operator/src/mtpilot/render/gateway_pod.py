@@ -15,6 +15,7 @@ from mtpilot.model.names import (
     LABEL_COMPONENT,
     LABEL_SERVICE,
     gateway_name,
+    routing_name,
 )
 from mtpilot.model.snapshot import Service
 
@@ -25,6 +26,7 @@ HAPROXY_IMAGE = "haproxy:2.8-alpine"
 AGENT_IMAGE = "mtpilot:0.1.0"
 CONFIG_DIR = "/usr/local/etc/haproxy"
 RUN_DIR = "/var/run/mtpilot"
+ROUTING_DIR = "/etc/mtpilot/routing"
 API_ACCESS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
 PID_FILE = "haproxy.pid"
 USER_ID = 65532
@@ -56,6 +58,7 @@ def gateway_pod_spec(service: Service) -> dict[str, Any]:
         "containers": [_haproxy(service), _agent(service)],
         "volumes": [
             {"name": "config", "configMap": {"name": gateway_name(service.name)}},
+            {"name": "routing", "configMap": {"name": routing_name(service.name), "optional": True}},
             {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
             {"name": "api-access", "projected": {"sources": _api_access()}},
         ],
@@ -137,6 +140,8 @@ def _agent(service: Service) -> dict[str, Any]:
             f"{RUN_DIR}/{ADMIN_SOCKET_FILE}",
             "--port",
             str(AGENT_PORT),
+            "--routing",
+            ROUTING_DIR,
         ],
         "env": _environment(),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
@@ -149,6 +154,7 @@ def _agent(service: Service) -> dict[str, Any]:
         "securityContext": _SECURITY,
         "volumeMounts": [
             {"name": "sockets", "mountPath": RUN_DIR},
+            {"name": "routing", "mountPath": ROUTING_DIR, "readOnly": True},
             {"name": "api-access", "mountPath": API_ACCESS_DIR, "readOnly": True},
         ],
     }

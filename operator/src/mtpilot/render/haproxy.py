@@ -11,6 +11,11 @@ from mtpilot.api.types import parse_duration
 from mtpilot.model.names import GATEWAY_METRICS_PORT, GATEWAY_PORT
 
 BACKEND = "engines"
+LANE = "mtp"  # where mtp replicas take requests up to their contention limit
+AGAIN_SERVER = "again"
+AGAIN_SOCKET_FILE = "again.sock"
+MODES_MAP_FILE = "modes.map"  # server → mode; empty as a file, the agent fills it
+BACKENDS = (BACKEND, LANE)
 HOLD_SERVER = "hold"
 LEAVING_SERVER = "leaving/now"
 SERVER_PREFIX = "r"
@@ -21,6 +26,8 @@ NOTHING_WAITS_FILE = "nothing-waits"  # beside the admin socket, see gateway/age
 CONFIG_FILE = "haproxy.cfg"
 HEALTH_PATH = "/healthz"
 REPLICA_HEADER = "x-mtpilot-replica"
+MODE_HEADER = "x-mtpilot-mode"
+REQUEST_ID_HEADER = "x-request-id"
 
 # NB: HAProxy waits min(1 s, `timeout connect`) before it tries the same server again; a held request looks for a replica this often.
 CONNECT_TIMEOUT_SECONDS = 0.5
@@ -80,6 +87,12 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         health_path=HEALTH_PATH,
         backend=BACKEND,
         replica_header=REPLICA_HEADER,
+        mode_header=MODE_HEADER,
+        request_id=REQUEST_ID_HEADER,
+        lane=LANE,
+        again=AGAIN_SERVER,
+        again_socket=AGAIN_SOCKET_FILE,
+        modes_map=MODES_MAP_FILE,
         prefix=SERVER_PREFIX,
         last_server=POOL_SIZE - 1,
         hold=HOLD_SERVER,
@@ -90,7 +103,9 @@ _TEMPLATE = """\
 # Gateway of InferenceService {service}. Rendered by mtpilot: a change here is overwritten.
 global
     maxconn {max_connections}
+    # One thread: between the look at the lane's free places and the taking of one nothing else can happen.
     nbthread 1
+    default-path config
     log stdout format raw daemon
     stats socket "${{{run_dir}}}/{admin_socket}" mode 600 level admin expose-fd listeners
 
@@ -119,29 +134,54 @@ defaults
     timeout client {stream_timeout}
     timeout client-fin 30s
     timeout server {stream_timeout}
+    timeout check 2s
+    # Finds a host that is gone before the API server says so; whether an engine may serve is the agent's to say.
+    default-server check inter 2s fall 2 rise 1
 {errors}
 
 frontend openai
     bind "${{POD_IP}}:{port}"
     monitor-uri {health_path}
+    # An id that is no plain word is replaced: it goes into logs and other systems.
+    acl one_id req.hdr_cnt({request_id}) eq 1
+    acl plain_id req.hdr({request_id}) -m reg ^[A-Za-z0-9._:-]{{1,128}}$
+    http-request set-header {request_id} %[uuid] if !one_id || !plain_id
+    http-request set-var(txn.request_id) req.hdr({request_id})
+    http-after-response set-header {request_id} %[var(txn.request_id)] if {{ var(txn.request_id) -m found }}
     acl api path_beg /v1/
     acl climbs path,url_dec -m sub /../
     http-request return status 404 content-type application/json string '{not_found}' if !api
     http-request return status 404 content-type application/json string '{not_found}' if climbs
     # While this gateway is being ended kept connections close with their next answer, and their clients connect to another one.
     http-after-response set-header connection close if {{ nbsrv(leaving) gt 0 }}
+    # An mtp replica takes a request while it has fewer than its limit; no request waits there.
+    use_backend {lane} if {{ be_conn_free({lane}) gt 0 }}
+    default_backend {backend}
+
+backend {lane}
+    balance leastconn
+    http-response set-header {replica_header} "%[srv_name]" if !{{ srv_name {again} }}
+    http-response set-header {mode_header} {lane} if !{{ srv_name {again} }}
+    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
+    # Whose replica left before it could be reached starts anew below, where all replicas are and where requests can wait.
+    server {again} "unix@${{{run_dir}}}/{again_socket}" backup no-check
+
+frontend {again}
+    bind "unix@${{{run_dir}}}/{again_socket}" mode 600
     default_backend {backend}
 
 backend {backend}
+    # By requests in flight against weight; the weights stand as the slots do.
     balance leastconn
     http-response set-header {replica_header} "%[srv_name]"
+    http-response set-header {mode_header} "%[srv_name,map({modes_map})]" if {{ srv_name,map({modes_map}) -m found }}
     server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Nothing listens there: while no replica is usable a request waits here, and looks for one at each of its retries.
-    server {hold} 127.0.0.1:1 backup
+    server {hold} 127.0.0.1:1 backup no-check
 
 backend leaving
     # A switch, not a destination: the agent sets it ready when the pod is being ended.
-    server now 127.0.0.1:1 disabled
+    server now 127.0.0.1:1 disabled no-check
 
 frontend metrics
     bind "${{POD_IP}}:{metrics_port}"
