@@ -221,6 +221,15 @@ class GatewaySpec(ApiModel):
 
     replicas: int = Field(default=2, ge=1, le=8, description="Gateway pods")
     queue_timeout: Duration = Field(default="2m", description="Longest wait of a request for a slot; 1s to 1h")
+    queue_length: int = Field(
+        default=1000, ge=1, le=8000, description="Most requests that wait at one gateway pod; more are refused with 429"
+    )
+    batch_queue_length: int = Field(
+        default=500,
+        ge=1,
+        le=8000,
+        description="The same for requests of class batch (header x-mtpilot-priority: batch), which wait behind all others",
+    )
     contention: ContentionSpec = Field(default=ContentionSpec(), description="Which mode takes a request while both serve")
 
 

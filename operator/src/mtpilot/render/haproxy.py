@@ -28,12 +28,17 @@ HEALTH_PATH = "/healthz"
 REPLICA_HEADER = "x-mtpilot-replica"
 MODE_HEADER = "x-mtpilot-mode"
 REQUEST_ID_HEADER = "x-request-id"
+PRIORITY_HEADER = "x-mtpilot-priority"
+BATCH_CLASS = "batch"
 
 # NB: HAProxy waits min(1 s, `timeout connect`) before it tries the same server again; a held request looks for a replica this often.
 CONNECT_TIMEOUT_SECONDS = 0.5
 # NB: two descriptors a request; containers and hosts give a process 20 000 at the least.
 MAX_CONNECTIONS = 8000
 STREAM_TIMEOUT = "24h"
+MAX_BODY_BYTES = 10 * 2**20
+REQUEST_TIMEOUT_SECONDS = 10  # for a request's header and the first 16 KiB of its body
+CLIENT_TIMEOUT_SECONDS = 300  # for each further part of the body, and for a client to read what it is sent
 
 _ERRORS = (
     (400, "invalid_request_error", "bad_request", "The request is not valid HTTP."),
@@ -80,6 +85,18 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         not_found=_error_body("invalid_request_error", "not_found", "Only /v1/ is served here."),
         max_connections=MAX_CONNECTIONS,
         stream_timeout=STREAM_TIMEOUT,
+        request_timeout=REQUEST_TIMEOUT_SECONDS,
+        client_timeout=CLIENT_TIMEOUT_SECONDS,
+        max_body=MAX_BODY_BYTES,
+        max_body_digits=len(str(MAX_BODY_BYTES)),
+        too_large=_error_body("invalid_request_error", "request_too_large", f"A request has at most {MAX_BODY_BYTES} bytes."),
+        no_length=_error_body("invalid_request_error", "length_required", "A request with a body needs Content-Length."),
+        queue_full=_error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
+        priority_header=PRIORITY_HEADER,
+        batch_class=BATCH_CLASS,
+        queue_length=spec.gateway.queue_length,
+        batch_queue_length=spec.gateway.batch_queue_length,
+        retry_after=RETRY_AFTER_SECONDS,
         run_dir=RUN_DIR_ENV,
         admin_socket=ADMIN_SOCKET_FILE,
         port=GATEWAY_PORT,
@@ -129,9 +146,9 @@ defaults
     option redispatch 1
     timeout connect {connect_ms}ms
     timeout queue {queue_ms}ms
-    timeout http-request 30s
+    timeout http-request {request_timeout}s
     timeout http-keep-alive 100s
-    timeout client {stream_timeout}
+    timeout client {client_timeout}s
     timeout client-fin 30s
     timeout server {stream_timeout}
     timeout check 2s
@@ -152,10 +169,34 @@ frontend openai
     acl climbs path,url_dec -m sub /../
     http-request return status 404 content-type application/json string '{not_found}' if !api
     http-request return status 404 content-type application/json string '{not_found}' if climbs
+    # A body without a length could not be bounded, and where two servers may disagree on its end a request can be smuggled.
+    acl length req.hdr(content-length) -m found
+    acl chunked req.hdr(transfer-encoding) -m found
+    acl sends method POST PUT PATCH
+    acl too_large req.hdr_val(content-length) gt {max_body}
+    # A number of 32 bits to HAProxy, so the digits count first.
+    acl too_large req.hdr(content-length),length gt {max_body_digits}
+    http-request return status 411 content-type application/json string '{no_length}' if chunked || sends !length
+    http-request return status 413 content-type application/json string '{too_large}' if too_large
+    # No engine slot for a client that sends its request byte by byte.
+    http-request wait-for-body time {request_timeout}s if length
+    # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
+    acl room be_conn_free({lane}) gt 0
+    acl none be_conn_free({backend}) lt 0
+    acl low req.hdr({priority_header}) -i {batch_class}
+    acl full queue({backend}) ge {queue_length}
+    acl low_full queue({backend}) ge {batch_queue_length}
+    acl held be_conn({backend}) ge {queue_length}
+    acl low_held be_conn({backend}) ge {batch_queue_length}
+    http-request set-priority-class int(1) if low
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if !room full
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if low !room low_full
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if none held
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if low none low_held
     # While this gateway is being ended kept connections close with their next answer, and their clients connect to another one.
     http-after-response set-header connection close if {{ nbsrv(leaving) gt 0 }}
     # An mtp replica takes a request while it has fewer than its limit; no request waits there.
-    use_backend {lane} if {{ be_conn_free({lane}) gt 0 }}
+    use_backend {lane} if room
     default_backend {backend}
 
 backend {lane}
