@@ -11,6 +11,7 @@ from yarl import URL
 
 from mtpilot.gateway.agent import Agent
 from mtpilot.gateway.desired import ActualServer
+from mtpilot.gateway.keys import FileApiKeys
 from mtpilot.gateway.loads import HttpEngineSlots
 from mtpilot.gateway.pods import ServerState
 from mtpilot.model.snapshot import Manifest
@@ -53,6 +54,7 @@ class Stage:
     haproxy: HAProxy
     session: aiohttp.ClientSession
     limits: SaidLimits = field(default_factory=SaidLimits)
+    keys: FileApiKeys | None = None
     agent: Agent = field(init=False)
     _watch: SaidPods = field(init=False)
     _running: asyncio.Task[None] | None = field(default=None, init=False)
@@ -65,6 +67,7 @@ class Stage:
             engines=HttpEngineSlots(self.session),
             nothing_waits=self.haproxy.folder / NOTHING_WAITS_FILE,
             limits=self.limits,
+            keys=self.keys,
             address=self.haproxy.address,
         )
         self._running = asyncio.create_task(self.agent.run())

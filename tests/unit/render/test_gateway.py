@@ -7,6 +7,7 @@ from mtpilot.model.names import ANNOTATION_DIGEST, COMPONENT_GATEWAY, LABEL_COMP
 from mtpilot.model.snapshot import Manifest, Service
 from mtpilot.render.gateway import ANNOTATION_CONFIG_DIGEST, render_gateway
 from mtpilot.render.gateway_pod import stop_grace_seconds, stop_script
+from mtpilot.render.haproxy import haproxy_config
 from tests.unit.render.samples import UID, service, small_spec
 
 
@@ -100,3 +101,16 @@ def test_the_grace_covers_leaving_waiting_and_streaming() -> None:
     made = service(small_spec(gateway={"queueTimeout": "90s"}, rollout={"drainTimeout": "30m"}))
     assert stop_grace_seconds(made) >= 90 + 1800
     assert "left=90;" in stop_script(made)
+
+
+def test_the_clients_keys_are_the_agents_alone() -> None:
+    spec = rendered(gateway(apiKeys={"secretName": "clients"}))["Deployment"]["spec"]["template"]["spec"]
+    mounts = {container["name"]: {mount["name"] for mount in container["volumeMounts"]} for container in spec["containers"]}
+    assert mounts == {"haproxy": {"config", "sockets"}, "agent": {"sockets", "routing", "api-keys", "api-access"}}
+    assert {"name": "api-keys", "secret": {"secretName": "clients", "defaultMode": 0o440}} in spec["volumes"]
+    assert "--api-keys" in spec["containers"][1]["args"]
+
+
+def test_gateways_share_the_limit_of_a_key() -> None:
+    config = haproxy_config("chat", gateway(apiKeys={"secretName": "clients", "maxConcurrentRequests": 5}).spec)
+    assert "sc0_conn_cur gt 3" in config

@@ -216,6 +216,17 @@ class ContentionSpec(ApiModel):
     )
 
 
+class ApiKeysSpec(ApiModel):
+    """Who may use the gateway: requests need one of these keys as bearer token."""
+
+    secret_name: str = Field(
+        min_length=1, max_length=253, description="A Secret in the same namespace; each item of its data is a client's name and its key"
+    )
+    max_concurrent_requests: int | None = Field(
+        default=None, ge=1, le=8000, description="Most requests of one key at a time, waiting ones included; more are refused with 429"
+    )
+
+
 class GatewaySpec(ApiModel):
     """The proxy in front of the replicas."""
 
@@ -230,6 +241,7 @@ class GatewaySpec(ApiModel):
         le=8000,
         description="The same for requests of class batch (header x-mtpilot-priority: batch), which wait behind all others",
     )
+    api_keys: ApiKeysSpec | None = Field(default=None, description="Who may use the gateway; default: everybody who reaches it")
     contention: ContentionSpec = Field(default=ContentionSpec(), description="Which mode takes a request while both serve")
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import structlog
 
 from .desired import ActualPool, Desired, desired_pool, diff, leaving_command
+from .keys import key_commands
 from .pods import EnginePod, ServerState, engine_pods, gateway_share
-from .ports import EngineSlots, Gateway, GatewayError, Limits, PodWatch
+from .ports import ApiKeys, EngineSlots, Gateway, GatewayError, Limits, PodWatch
 from .shares import Share
 from .telemetry import AgentMetrics
 
@@ -32,7 +33,8 @@ class Agent:
     """Keeps one HAProxy equal to the pods of one service.
 
     Attributes:
-        watch, gateway, engines, limits: the ports; without `limits` there is no contention limit.
+        watch, gateway, engines: the ports.
+        limits: without it there is no contention limit. keys: only where HAProxy asks for keys.
         address: this pod's own, by which it knows itself among the gateways.
         nothing_waits: a file that exists while the pod is being ended and no request waits in HAProxy. The hook that stops
             HAProxy waits for it, since a HAProxy in its soft stop takes no commands any more.
@@ -44,6 +46,7 @@ class Agent:
     engines: EngineSlots
     nothing_waits: Path
     limits: Limits | None = None
+    keys: ApiKeys | None = None
     address: str | None = None
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     sync_seconds: float = SYNC_SECONDS
@@ -112,6 +115,7 @@ class Agent:
         self.metrics.haproxy_up.set(1)
         await self._say_whether_we_leave()
         self._say_whether_anything_waits(pool)
+        await self._sync_keys()
         changed_at, pods = self._changed_at, self._pods
         if pods is None:
             self._ready = self._ready or pool.ready
@@ -128,6 +132,12 @@ class Agent:
             self._note_failure(f"HAProxy did not take: {'; '.join(left)}")
             return
         self._note_agreement(changed_at)
+
+    async def _sync_keys(self) -> None:
+        wanted = self.keys.hashes() if self.keys is not None else None
+        if wanted is not None and (commands := key_commands(wanted, await self.gateway.keys())):
+            await self.gateway.execute(commands)
+            _log.info("API keys changed", clients=sorted(wanted.values()))
 
     def _desired(self, pods: Sequence[EnginePod], pool: ActualPool) -> Desired:
         limit = self.limits.contention_limit() if self.limits is not None else None

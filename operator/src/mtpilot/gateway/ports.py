@@ -3,7 +3,7 @@
 The agent is tested against the real HAProxy with pods made up by a test; on a cluster the adapters stand behind these.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from mtpilot.model.snapshot import Manifest
@@ -34,6 +34,10 @@ class Gateway(Protocol):
         """
         ...
 
+    async def keys(self) -> Mapping[str, str]:
+        """The map of API keys as HAProxy has it. Raises GatewayError as above."""
+        ...
+
     async def execute(self, commands: Sequence[str]) -> str:
         """Run runtime commands in order; gives HAProxy's answers. Raises GatewayError as above."""
         ...
@@ -52,6 +56,14 @@ class Limits(Protocol):
 
     def contention_limit(self) -> int | None:
         """Requests that an mtp replica takes before the batch replicas do; None: no such rule. Never raises."""
+        ...
+
+
+class ApiKeys(Protocol):
+    """The clients' keys."""
+
+    def hashes(self) -> Mapping[str, str] | None:
+        """SHA-256 of each key → its client's name; None: they cannot be read now, and what HAProxy has stays. Never raises."""
         ...
 
 

@@ -20,7 +20,7 @@ from mtpilot.model.snapshot import HardwareView, Manifest, Service
 
 from .digest import DIGEST_LENGTH, with_digest
 from .gateway_pod import gateway_pod_spec
-from .haproxy import CONFIG_FILE, MODES_MAP_FILE, haproxy_config
+from .haproxy import CONFIG_FILE, KEYS_MAP_FILE, MODES_MAP_FILE, haproxy_config
 from .owner import owned_object
 from .routing import render_routing
 
@@ -58,7 +58,7 @@ def _selector(service: Service) -> dict[str, str]:
 
 
 def _config_map(service: Service, config: str) -> Manifest:
-    return _owned(service, "v1", "ConfigMap", data={CONFIG_FILE: config, MODES_MAP_FILE: ""})
+    return _owned(service, "v1", "ConfigMap", data={CONFIG_FILE: config, MODES_MAP_FILE: "", KEYS_MAP_FILE: ""})
 
 
 def _role(service: Service) -> Manifest:

@@ -27,6 +27,7 @@ AGENT_IMAGE = "mtpilot:0.1.0"
 CONFIG_DIR = "/usr/local/etc/haproxy"
 RUN_DIR = "/var/run/mtpilot"
 ROUTING_DIR = "/etc/mtpilot/routing"
+API_KEYS_DIR = "/etc/mtpilot/api-keys"
 API_ACCESS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
 PID_FILE = "haproxy.pid"
 USER_ID = 65532
@@ -59,10 +60,21 @@ def gateway_pod_spec(service: Service) -> dict[str, Any]:
         "volumes": [
             {"name": "config", "configMap": {"name": gateway_name(service.name)}},
             {"name": "routing", "configMap": {"name": routing_name(service.name), "optional": True}},
+            *_api_keys(service, {"secret": {"secretName": _secret_name(service), "defaultMode": 0o440}}),
             {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
             {"name": "api-access", "projected": {"sources": _api_access()}},
         ],
     }
+
+
+def _secret_name(service: Service) -> str | None:
+    keys = service.spec.gateway.api_keys
+    return keys.secret_name if keys else None
+
+
+def _api_keys(service: Service, what: dict[str, Any]) -> list[dict[str, Any]]:
+    """Volume or mount of the clients' keys: the agent's alone, HAProxy gets hashes."""
+    return [{"name": "api-keys", **what}] if service.spec.gateway.api_keys else []
 
 
 def _api_access() -> list[dict[str, Any]]:
@@ -142,6 +154,7 @@ def _agent(service: Service) -> dict[str, Any]:
             str(AGENT_PORT),
             "--routing",
             ROUTING_DIR,
+            *(("--api-keys", API_KEYS_DIR) if service.spec.gateway.api_keys else ()),
         ],
         "env": _environment(),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
@@ -155,6 +168,7 @@ def _agent(service: Service) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "sockets", "mountPath": RUN_DIR},
             {"name": "routing", "mountPath": ROUTING_DIR, "readOnly": True},
+            *_api_keys(service, {"mountPath": API_KEYS_DIR, "readOnly": True}),
             {"name": "api-access", "mountPath": API_ACCESS_DIR, "readOnly": True},
         ],
     }

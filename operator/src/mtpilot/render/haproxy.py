@@ -15,7 +15,8 @@ LANE = "mtp"  # where mtp replicas take requests up to their contention limit
 AGAIN_SERVER = "again"
 AGAIN_SOCKET_FILE = "again.sock"
 MODES_MAP_FILE = "modes.map"  # server → mode; empty as a file, the agent fills it
-BACKENDS = (BACKEND, LANE)
+KEYS_MAP_FILE = "keys.map"  # SHA-256 of an API key → its client; the same
+KEYS_LOADED = "loaded"  # is in the map once the agent has filled it, even with nothing
 HOLD_SERVER = "hold"
 LEAVING_SERVER = "leaving/now"
 SERVER_PREFIX = "r"
@@ -65,6 +66,34 @@ def _http_errors() -> str:
     return "\n".join(lines)
 
 
+def _api_keys(spec: InferenceServiceSpec) -> str:
+    """Rules that let only known keys pass, counted at this gateway; nothing where the spec asks for none."""
+    keys = spec.gateway.api_keys
+    if keys is None:
+        return ""
+    refuse = "    http-request return status {} content-type application/json string '{}'{}{}\n"
+    unknown = _error_body("invalid_request_error", "invalid_api_key", "This API key is not known here.")
+    unready = _error_body("server_error", "keys_not_loaded", "The gateway does not have its API keys yet.")
+    retry = f" hdr Retry-After {RETRY_AFTER_SECONDS}"
+    rules = (
+        f"    # Only hashes of keys are here. The engine sees no client's key.\n"
+        f"    http-request set-var(txn.api_key) http_auth_bearer,sha2(256),hex,lower\n"
+        f"    http-request del-header authorization\n"
+        f"    acl keys_loaded str({KEYS_LOADED}),map({KEYS_MAP_FILE}) -m found\n"
+        f"    acl key_known var(txn.api_key),map({KEYS_MAP_FILE}) -m found\n"
+        + refuse.format(503, unready, retry, " if !keys_loaded")
+        + refuse.format(401, unknown, " hdr WWW-Authenticate Bearer", " if !key_known")
+    )
+    if keys.max_concurrent_requests is None:
+        return rules
+    share = math.ceil(keys.max_concurrent_requests / spec.gateway.replicas)
+    too_many = _error_body("rate_limit_error", "too_many_requests", "This API key has too many requests at a time.")
+    return (
+        f"{rules}    stick-table type string len 64 size 10k expire 1h store conn_cur\n"
+        f"    http-request track-sc0 var(txn.api_key)\n" + refuse.format(429, too_many, retry, f" if {{ sc0_conn_cur gt {share} }}")
+    )
+
+
 def queue_retries(queue_timeout_seconds: float) -> int:
     """Connection attempts that make a request without any replica wait as long as one in the queue."""
     return max(1, math.ceil(queue_timeout_seconds / CONNECT_TIMEOUT_SECONDS))
@@ -94,6 +123,7 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         queue_full=_error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
         priority_header=PRIORITY_HEADER,
         batch_class=BATCH_CLASS,
+        api_keys=_api_keys(spec),
         queue_length=spec.gateway.queue_length,
         batch_queue_length=spec.gateway.batch_queue_length,
         retry_after=RETRY_AFTER_SECONDS,
@@ -169,7 +199,7 @@ frontend openai
     acl climbs path,url_dec -m sub /../
     http-request return status 404 content-type application/json string '{not_found}' if !api
     http-request return status 404 content-type application/json string '{not_found}' if climbs
-    # A body without a length could not be bounded, and where two servers may disagree on its end a request can be smuggled.
+{api_keys}    # A body without a length could not be bounded, and where two servers may disagree on its end a request can be smuggled.
     acl length req.hdr(content-length) -m found
     acl chunked req.hdr(transfer-encoding) -m found
     acl sends method POST PUT PATCH
