@@ -100,7 +100,7 @@ def queue_retries(queue_timeout_seconds: float) -> int:
 
 
 def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
-    """The text of haproxy.cfg, for HAProxy 2.6 and later.
+    """The text of haproxy.cfg, for HAProxy 2.8 and later.
 
     Every path and address comes from the environment: MTPILOT_RUN_DIR (directory of the admin socket) and POD_IP.
     """
@@ -153,6 +153,8 @@ global
     # One thread: between the look at the lane's free places and the taking of one nothing else can happen.
     nbthread 1
     default-path config
+    # A soft stop or a reload closes no idle connection, on which a client may be sending just then: it closes with its next answer.
+    close-spread-time infinite
     log stdout format raw daemon
     stats socket "${{{run_dir}}}/{admin_socket}" mode 600 level admin expose-fd listeners
 
