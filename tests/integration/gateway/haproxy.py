@@ -13,7 +13,7 @@ import psutil
 from mtpilot.gateway.admin_socket import AdminSocket
 from mtpilot.gateway.ports import GatewayError
 from mtpilot.render.gateway_pod import PID_FILE
-from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, KEYS_MAP_FILE, MODES_MAP_FILE, RUN_DIR_ENV
+from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, KEYS_MAP_FILE, MODES_MAP_FILE, RUN_DIR_ENV, TLS_DIR_ENV
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class HAProxy:
 
     @property
     def url(self) -> str:
-        return f"http://{self.address}:8080"
+        return f"{'https' if ' ssl crt ' in self.config else 'http'}://{self.address}:8080"
 
     @property
     def admin(self) -> AdminSocket:
@@ -36,7 +36,7 @@ class HAProxy:
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {RUN_DIR_ENV: str(self.folder), "POD_IP": self.address}
+        return os.environ | {RUN_DIR_ENV: str(self.folder), TLS_DIR_ENV: str(self.folder), "POD_IP": self.address}
 
     async def start(self) -> None:
         config = self.folder / CONFIG_FILE
@@ -54,7 +54,7 @@ class HAProxy:
     async def _answers(self, session: aiohttp.ClientSession) -> bool:
         try:
             await self.admin.pool()
-            async with session.get(f"{self.url}/healthz") as response:
+            async with session.get(f"{self.url}/healthz", ssl=False) as response:
                 return response.status == 200
         except (GatewayError, aiohttp.ClientError):
             return False

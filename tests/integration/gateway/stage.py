@@ -10,6 +10,7 @@ import aiohttp
 from yarl import URL
 
 from mtpilot.gateway.agent import Agent
+from mtpilot.gateway.certificate import FileCertificates
 from mtpilot.gateway.desired import ActualServer
 from mtpilot.gateway.keys import FileApiKeys
 from mtpilot.gateway.loads import HttpEngineSlots
@@ -55,6 +56,7 @@ class Stage:
     session: aiohttp.ClientSession
     limits: SaidLimits = field(default_factory=SaidLimits)
     keys: FileApiKeys | None = None
+    certificates: FileCertificates | None = None
     agent: Agent = field(init=False)
     _watch: SaidPods = field(init=False)
     _running: asyncio.Task[None] | None = field(default=None, init=False)
@@ -68,6 +70,7 @@ class Stage:
             nothing_waits=self.haproxy.folder / NOTHING_WAITS_FILE,
             limits=self.limits,
             keys=self.keys,
+            certificates=self.certificates,
             address=self.haproxy.address,
         )
         self._running = asyncio.create_task(self.agent.run())

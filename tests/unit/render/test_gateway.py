@@ -6,7 +6,7 @@ from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import ANNOTATION_DIGEST, COMPONENT_GATEWAY, LABEL_COMPONENT, LABEL_SERVICE
 from mtpilot.model.snapshot import Manifest, Service
 from mtpilot.render.gateway import ANNOTATION_CONFIG_DIGEST, render_gateway
-from mtpilot.render.gateway_pod import stop_grace_seconds, stop_script
+from mtpilot.render.gateway_pod import TLS_DIR, stop_grace_seconds, stop_script
 from mtpilot.render.haproxy import haproxy_config
 from tests.unit.render.samples import UID, service, small_spec
 
@@ -114,3 +114,18 @@ def test_the_clients_keys_are_the_agents_alone() -> None:
 def test_gateways_share_the_limit_of_a_key() -> None:
     config = haproxy_config("chat", gateway(apiKeys={"secretName": "clients", "maxConcurrentRequests": 5}).spec)
     assert "sc0_conn_cur gt 3" in config
+
+
+def test_tls_is_on_443_and_probed_as_such() -> None:
+    objects = rendered(gateway(tls={"secretName": "chat-tls"}))
+    assert objects["Service"]["spec"]["ports"][0].items() >= {"name": "https", "port": 443, "appProtocol": "https"}.items()
+    spec = objects["Deployment"]["spec"]["template"]["spec"]
+    haproxy, agent = spec["containers"]
+    assert haproxy["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+    assert {"name": "MTPILOT_TLS_DIR", "value": TLS_DIR} in haproxy["env"]
+    assert "--tls" in agent["args"]
+    mount = {"name": "tls", "mountPath": TLS_DIR, "readOnly": True}
+    assert all(mount in container["volumeMounts"] for container in (haproxy, agent)), (
+        "the same path, by which HAProxy knows the certificate"
+    )
+    assert rendered(gateway())["Service"]["spec"]["ports"][0].items() >= {"name": "http", "port": 80}.items()

@@ -227,6 +227,16 @@ class ApiKeysSpec(ApiModel):
     )
 
 
+class TlsSpec(ApiModel):
+    """TLS in front of the gateway."""
+
+    secret_name: str = Field(
+        min_length=1,
+        max_length=253,
+        description="A Secret of type kubernetes.io/tls in the same namespace; a renewed one is taken up as it is",
+    )
+
+
 class GatewaySpec(ApiModel):
     """The proxy in front of the replicas."""
 
@@ -242,6 +252,7 @@ class GatewaySpec(ApiModel):
         description="The same for requests of class batch (header x-mtpilot-priority: batch), which wait behind all others",
     )
     api_keys: ApiKeysSpec | None = Field(default=None, description="Who may use the gateway; default: everybody who reaches it")
+    tls: TlsSpec | None = Field(default=None, description="HTTPS on port 443 of the Service, with HTTP/2; default: HTTP on port 80")
     contention: ContentionSpec = Field(default=ContentionSpec(), description="Which mode takes a request while both serve")
 
 

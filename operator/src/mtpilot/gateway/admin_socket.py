@@ -15,7 +15,7 @@ from mtpilot.render.haproxy import AGAIN_SERVER, BACKEND, HOLD_SERVER, KEYS_MAP_
 
 from .desired import ActualPool, ActualServer
 from .pods import ServerState
-from .ports import GatewayError
+from .ports import Certificate, GatewayError
 
 ANSWER_TIMEOUT_SECONDS = 2.0
 COMMANDS_PER_CALL = 32  # a command line must fit HAProxy's buffer of 16 KiB
@@ -46,6 +46,16 @@ class AdminSocket:
     async def keys(self) -> dict[str, str]:
         """SHA-256 of an API key → its client's name. Raises GatewayError."""
         return parse_map(await self._ask(f"show map {KEYS_MAP_FILE}"))
+
+    async def renew_certificate(self, certificate: Certificate) -> None:
+        """Raises GatewayError, also where key and certificate do not belong together."""
+        # NB: an empty line ends what follows "<<".
+        pem = "\n".join(line for line in certificate.pem.splitlines() if line.strip())
+        taken = await self._ask(f"set ssl cert {certificate.path} <<\n{pem}\n")
+        done = await self._ask(f"commit ssl cert {certificate.path}")
+        if "Success" not in done:
+            await self._ask(f"abort ssl cert {certificate.path}")
+            raise GatewayError(f"HAProxy does not take the certificate: {' '.join((taken + done).split())[:300]}")
 
     async def execute(self, commands: Sequence[str]) -> str:
         """Run commands in order; the answers, one after the other. Raises GatewayError."""

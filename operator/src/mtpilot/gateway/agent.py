@@ -16,7 +16,7 @@ import structlog
 from .desired import ActualPool, Desired, desired_pool, diff, leaving_command
 from .keys import key_commands
 from .pods import EnginePod, ServerState, engine_pods, gateway_share
-from .ports import ApiKeys, EngineSlots, Gateway, GatewayError, Limits, PodWatch
+from .ports import ApiKeys, Certificate, Certificates, EngineSlots, Gateway, GatewayError, Limits, PodWatch
 from .shares import Share
 from .telemetry import AgentMetrics
 
@@ -34,7 +34,7 @@ class Agent:
 
     Attributes:
         watch, gateway, engines: the ports.
-        limits: without it there is no contention limit. keys: only where HAProxy asks for keys.
+        limits: without it there is no contention limit. keys, certificates: only where HAProxy asks for keys or serves TLS.
         address: this pod's own, by which it knows itself among the gateways.
         nothing_waits: a file that exists while the pod is being ended and no request waits in HAProxy. The hook that stops
             HAProxy waits for it, since a HAProxy in its soft stop takes no commands any more.
@@ -47,6 +47,7 @@ class Agent:
     nothing_waits: Path
     limits: Limits | None = None
     keys: ApiKeys | None = None
+    certificates: Certificates | None = None
     address: str | None = None
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     sync_seconds: float = SYNC_SECONDS
@@ -61,6 +62,7 @@ class Agent:
     _ready: bool = False
     _turn_at: float = field(default_factory=time.monotonic)
     _last_failure: str | None = None
+    _certificate: Certificate | None = None
 
     async def run(self) -> None:
         """Work until `stop`, and then until HAProxy stops."""
@@ -116,6 +118,7 @@ class Agent:
         await self._say_whether_we_leave()
         self._say_whether_anything_waits(pool)
         await self._sync_keys()
+        await self._sync_certificate()
         changed_at, pods = self._changed_at, self._pods
         if pods is None:
             self._ready = self._ready or pool.ready
@@ -138,6 +141,19 @@ class Agent:
         if wanted is not None and (commands := key_commands(wanted, await self.gateway.keys())):
             await self.gateway.execute(commands)
             _log.info("API keys changed", clients=sorted(wanted.values()))
+
+    async def _sync_certificate(self) -> None:
+        """NB: sent at the first look as well, since it may have been renewed while no agent was there."""
+        current = self.certificates.current() if self.certificates is not None else None
+        if current is None or current == self._certificate:
+            return
+        self._certificate = current
+        try:
+            await self.gateway.renew_certificate(current)
+        except GatewayError as error:
+            self._note_failure(str(error))
+        else:
+            _log.info("certificate set", path=current.path)
 
     def _desired(self, pods: Sequence[EnginePod], pool: ActualPool) -> Desired:
         limit = self.limits.contention_limit() if self.limits is not None else None

@@ -4,12 +4,21 @@ The agent is tested against the real HAProxy with pods made up by a test; on a c
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mtpilot.model.snapshot import Manifest
 
 from .desired import ActualPool
 from .pods import EnginePod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """Certificate chain and private key in PEM, and the path under which HAProxy loaded the chain."""
+
+    path: str
+    pem: str = field(repr=False)
 
 
 class PodWatch(Protocol):
@@ -38,6 +47,10 @@ class Gateway(Protocol):
         """The map of API keys as HAProxy has it. Raises GatewayError as above."""
         ...
 
+    async def renew_certificate(self, certificate: Certificate) -> None:
+        """Have new connections use it. Raises GatewayError as above, also where HAProxy does not take it."""
+        ...
+
     async def execute(self, commands: Sequence[str]) -> str:
         """Run runtime commands in order; gives HAProxy's answers. Raises GatewayError as above."""
         ...
@@ -64,6 +77,14 @@ class ApiKeys(Protocol):
 
     def hashes(self) -> Mapping[str, str] | None:
         """SHA-256 of each key → its client's name; None: they cannot be read now, and what HAProxy has stays. Never raises."""
+        ...
+
+
+class Certificates(Protocol):
+    """The gateway's own certificate."""
+
+    def current(self) -> Certificate | None:
+        """As it is now; None: it cannot be read whole, and what HAProxy has stays. Never raises."""
         ...
 
 

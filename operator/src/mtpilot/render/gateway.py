@@ -26,6 +26,7 @@ from .routing import render_routing
 
 ANNOTATION_CONFIG_DIGEST = f"{GROUP}/config-digest"
 SERVICE_PORT = 80
+SERVICE_TLS_PORT = 443
 
 
 def render_gateway(service: Service, hardware: HardwareView | None = None, limit: int | None = None) -> tuple[Manifest, ...]:
@@ -103,7 +104,8 @@ def _deployment(service: Service, config: str) -> Manifest:
 
 def _service(service: Service) -> Manifest:
     """The name that clients use: the InferenceService's own."""
-    ports = [{"name": "http", "port": SERVICE_PORT, "targetPort": GATEWAY_PORT, "protocol": "TCP", "appProtocol": "http"}]
+    name, port = ("https", SERVICE_TLS_PORT) if service.spec.gateway.tls else ("http", SERVICE_PORT)
+    ports = [{"name": name, "port": port, "targetPort": GATEWAY_PORT, "protocol": "TCP", "appProtocol": name}]
     return _owned(service, "v1", "Service", name=service.name, spec={"type": "ClusterIP", "selector": _selector(service), "ports": ports})
 
 

@@ -19,7 +19,7 @@ from mtpilot.model.names import (
 )
 from mtpilot.model.snapshot import Service
 
-from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV
+from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV, TLS_DIR_ENV
 from .timing import whole_seconds
 
 HAPROXY_IMAGE = "haproxy:2.8-alpine"
@@ -28,6 +28,7 @@ CONFIG_DIR = "/usr/local/etc/haproxy"
 RUN_DIR = "/var/run/mtpilot"
 ROUTING_DIR = "/etc/mtpilot/routing"
 API_KEYS_DIR = "/etc/mtpilot/api-keys"
+TLS_DIR = "/etc/mtpilot/tls"
 API_ACCESS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
 PID_FILE = "haproxy.pid"
 USER_ID = 65532
@@ -44,6 +45,7 @@ _SECURITY = {
 
 def gateway_pod_spec(service: Service) -> dict[str, Any]:
     """The pod spec of the gateway's Deployment."""
+    keys, tls = service.spec.gateway.api_keys, service.spec.gateway.tls
     return {
         "serviceAccountName": gateway_name(service.name),
         "automountServiceAccountToken": False,  # HAProxy faces the clients: the token is the agent's alone
@@ -60,21 +62,26 @@ def gateway_pod_spec(service: Service) -> dict[str, Any]:
         "volumes": [
             {"name": "config", "configMap": {"name": gateway_name(service.name)}},
             {"name": "routing", "configMap": {"name": routing_name(service.name), "optional": True}},
-            *_api_keys(service, {"secret": {"secretName": _secret_name(service), "defaultMode": 0o440}}),
+            *_optional("api-keys", _secret(keys.secret_name) if keys else None),
+            *_optional("tls", _secret(tls.secret_name) if tls else None),
             {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
             {"name": "api-access", "projected": {"sources": _api_access()}},
         ],
     }
 
 
-def _secret_name(service: Service) -> str | None:
-    keys = service.spec.gateway.api_keys
-    return keys.secret_name if keys else None
+def _secret(name: str) -> dict[str, Any]:
+    return {"secret": {"secretName": name, "defaultMode": 0o440}}
 
 
-def _api_keys(service: Service, what: dict[str, Any]) -> list[dict[str, Any]]:
-    """Volume or mount of the clients' keys: the agent's alone, HAProxy gets hashes."""
-    return [{"name": "api-keys", **what}] if service.spec.gateway.api_keys else []
+def _optional(name: str, what: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """A volume or a mount, where there is one."""
+    return [{"name": name, **what}] if what else []
+
+
+def _tls_mount(service: Service) -> list[dict[str, Any]]:
+    """HAProxy's, which loads the certificate, and the agent's, which sees that it was renewed."""
+    return _optional("tls", {"mountPath": TLS_DIR, "readOnly": True} if service.spec.gateway.tls else None)
 
 
 def _api_access() -> list[dict[str, Any]]:
@@ -127,14 +134,18 @@ def _haproxy(service: Service) -> dict[str, Any]:
         "name": "haproxy",
         "image": HAPROXY_IMAGE,
         "command": ["haproxy", "-W", "-db", "-p", f"{RUN_DIR}/{PID_FILE}", "-f", f"{CONFIG_DIR}/{CONFIG_FILE}"],
-        "env": _environment(),
+        "env": [*_environment(), *_optional(TLS_DIR_ENV, {"value": TLS_DIR} if service.spec.gateway.tls else None)],
         "ports": [{"name": "http", "containerPort": GATEWAY_PORT}, {"name": "metrics", "containerPort": GATEWAY_METRICS_PORT}],
         # No liveness probe: a restart would break every open stream, and a HAProxy that hangs for good ends by its own watchdog.
-        "readinessProbe": _probe(HEALTH_PATH, GATEWAY_PORT, period=2, failures=3),
+        "readinessProbe": _probe(HEALTH_PATH, GATEWAY_PORT, period=2, failures=3, scheme="HTTPS" if service.spec.gateway.tls else "HTTP"),
         "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", stop_script(service)]}}},
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": _SECURITY,
-        "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR, "readOnly": True}, {"name": "sockets", "mountPath": RUN_DIR}],
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG_DIR, "readOnly": True},
+            {"name": "sockets", "mountPath": RUN_DIR},
+            *_tls_mount(service),
+        ],
     }
 
 
@@ -155,6 +166,7 @@ def _agent(service: Service) -> dict[str, Any]:
             "--routing",
             ROUTING_DIR,
             *(("--api-keys", API_KEYS_DIR) if service.spec.gateway.api_keys else ()),
+            *(("--tls", TLS_DIR) if service.spec.gateway.tls else ()),
         ],
         "env": _environment(),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
@@ -168,15 +180,17 @@ def _agent(service: Service) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "sockets", "mountPath": RUN_DIR},
             {"name": "routing", "mountPath": ROUTING_DIR, "readOnly": True},
-            *_api_keys(service, {"mountPath": API_KEYS_DIR, "readOnly": True}),
+            # The clients' keys are the agent's alone: HAProxy gets hashes.
+            *_optional("api-keys", {"mountPath": API_KEYS_DIR, "readOnly": True} if service.spec.gateway.api_keys else None),
+            *_tls_mount(service),
             {"name": "api-access", "mountPath": API_ACCESS_DIR, "readOnly": True},
         ],
     }
 
 
-def _probe(path: str, port: int, *, period: int, failures: int) -> dict[str, Any]:
+def _probe(path: str, port: int, *, period: int, failures: int, scheme: str = "HTTP") -> dict[str, Any]:
     return {
-        "httpGet": {"path": path, "port": port, "scheme": "HTTP"},
+        "httpGet": {"path": path, "port": port, "scheme": scheme},
         "periodSeconds": period,
         "timeoutSeconds": 2,
         "failureThreshold": failures,

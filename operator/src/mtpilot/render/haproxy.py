@@ -23,6 +23,8 @@ SERVER_PREFIX = "r"
 POOL_SIZE = 128  # twice the most replicas of a service: every slot can have a surge pod beside it
 RUN_DIR_ENV = "MTPILOT_RUN_DIR"
 ADMIN_SOCKET_FILE = "admin.sock"
+TLS_DIR_ENV = "MTPILOT_TLS_DIR"
+CERTIFICATE_FILE, PRIVATE_KEY_FILE = "tls.crt", "tls.key"  # of a Secret of type kubernetes.io/tls
 NOTHING_WAITS_FILE = "nothing-waits"  # beside the admin socket, see gateway/agent.py
 CONFIG_FILE = "haproxy.cfg"
 HEALTH_PATH = "/healthz"
@@ -66,6 +68,13 @@ def _http_errors() -> str:
     return "\n".join(lines)
 
 
+def _tls(spec: InferenceServiceSpec) -> str:
+    """What follows the frontend's address."""
+    if spec.gateway.tls is None:
+        return ""
+    return f' ssl crt "${{{TLS_DIR_ENV}}}/{CERTIFICATE_FILE}" alpn h2,http/1.1'
+
+
 def _api_keys(spec: InferenceServiceSpec) -> str:
     """Rules that let only known keys pass, counted at this gateway; nothing where the spec asks for none."""
     keys = spec.gateway.api_keys
@@ -102,7 +111,8 @@ def queue_retries(queue_timeout_seconds: float) -> int:
 def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
     """The text of haproxy.cfg, for HAProxy 2.8 and later.
 
-    Every path and address comes from the environment: MTPILOT_RUN_DIR (directory of the admin socket) and POD_IP.
+    Every path and address comes from the environment: MTPILOT_RUN_DIR (directory of the admin socket), POD_IP and, with TLS,
+    MTPILOT_TLS_DIR (of certificate and key).
     """
     queue_seconds = parse_duration(spec.gateway.queue_timeout).total_seconds()
     return _TEMPLATE.format(
@@ -123,6 +133,7 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         queue_full=_error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
         priority_header=PRIORITY_HEADER,
         batch_class=BATCH_CLASS,
+        tls=_tls(spec),
         api_keys=_api_keys(spec),
         queue_length=spec.gateway.queue_length,
         batch_queue_length=spec.gateway.batch_queue_length,
@@ -155,6 +166,9 @@ global
     default-path config
     # A soft stop or a reload closes no idle connection, on which a client may be sending just then: it closes with its next answer.
     close-spread-time infinite
+    # The key of tls.crt is in tls.key.
+    ssl-load-extra-del-ext
+    ssl-default-bind-options ssl-min-ver TLSv1.2
     log stdout format raw daemon
     stats socket "${{{run_dir}}}/{admin_socket}" mode 600 level admin expose-fd listeners
 
@@ -189,7 +203,7 @@ defaults
 {errors}
 
 frontend openai
-    bind "${{POD_IP}}:{port}"
+    bind "${{POD_IP}}:{port}"{tls}
     monitor-uri {health_path}
     # An id that is no plain word is replaced: it goes into logs and other systems.
     acl one_id req.hdr_cnt({request_id}) eq 1
