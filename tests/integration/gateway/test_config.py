@@ -16,8 +16,10 @@ KEYS = [
     for name, keys in {"keys": {"secretName": "clients"}, "counted": {"secretName": "clients", "maxConcurrentRequests": 3}}.items()
 ]
 
+AFFINE = service(small_spec(gateway={"affinity": "Conversation"}), name="affine")
 
-@pytest.mark.parametrize("made", [*(sample.service for sample in SAMPLES), *EXTREMES, *KEYS], ids=lambda made: made.name)
+
+@pytest.mark.parametrize("made", [*(sample.service for sample in SAMPLES), *EXTREMES, *KEYS, AFFINE], ids=lambda made: made.name)
 def test_haproxy_takes_it_without_a_warning(made: Service, haproxy_binary: Path, tmp_path: Path) -> None:
     config = tmp_path / "haproxy.cfg"
     config.write_text(haproxy_config(made.name, made.spec))

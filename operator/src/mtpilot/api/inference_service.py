@@ -204,6 +204,13 @@ class RolloutSpec(ApiModel):
     allow_downtime: bool = Field(default=False, description="A single replica may be replaced in place: requests wait at the gateway")
 
 
+class Affinity(StrEnum):
+    """What is kept together on one replica; the engine's prefix cache then serves it again."""
+
+    NONE = "None"
+    CONVERSATION = "Conversation"
+
+
 class ContentionSpec(ApiModel):
     """Which mode takes a request while both serve."""
 
@@ -250,6 +257,10 @@ class GatewaySpec(ApiModel):
         ge=1,
         le=8000,
         description="The same for requests of class batch (header x-mtpilot-priority: batch), which wait behind all others",
+    )
+    affinity: Affinity = Field(
+        default=Affinity.NONE,
+        description="Conversation: requests of one conversation go to the replica that served it last, while that has a free slot",
     )
     api_keys: ApiKeysSpec | None = Field(default=None, description="Who may use the gateway; default: everybody who reaches it")
     tls: TlsSpec | None = Field(default=None, description="HTTPS on port 443 of the Service, with HTTP/2; default: HTTP on port 80")

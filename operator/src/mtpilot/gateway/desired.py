@@ -54,7 +54,7 @@ class ActualPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredServer:
-    """A server as it shall be; what is None does not matter."""
+    """A server as it shall be; what is None does not matter. A weight of 0 goes with a drain, see `render.haproxy`."""
 
     name: str
     state: ServerState
@@ -139,8 +139,9 @@ def _saturated(
 
 def _leaving(name: str, pod: EnginePod | None, *, has_lane: bool) -> list[DesiredServer]:
     state = pod.state if pod else ServerState.MAINT
-    server = DesiredServer(name=name, state=state, pod=pod.name if pod else None)
-    return [server, DesiredServer(name=name, state=state, pod=server.pod, backend=LANE)] if has_lane else [server]
+    weight = 0 if state is ServerState.DRAIN else None
+    server = DesiredServer(name=name, state=state, weight=weight, pod=pod.name if pod else None)
+    return [server, DesiredServer(name=name, state=state, weight=weight, pod=server.pod, backend=LANE)] if has_lane else [server]
 
 
 def _serving(
@@ -151,11 +152,12 @@ def _serving(
         return [_like(base, maxconn=maxconn, weight=weight)]
     if limit is None:
         room = max(1, maxconn - _sessions(lane, base))
-        return [_like(base, maxconn=room, weight=weight), _like(base, state=ServerState.DRAIN, backend=LANE)]
+        return [_like(base, maxconn=room, weight=weight), _like(base, state=ServerState.DRAIN, weight=0, backend=LANE)]
     room = limit - _sessions(server, base)
     # NB: maxconn 0 means no limit to HAProxy.
     state = ServerState.READY if room > 0 else ServerState.DRAIN
-    return [_like(base, state=ServerState.DRAIN), _like(base, state=state, maxconn=room if room > 0 else None, backend=LANE)]
+    opened = _like(base, state=state, maxconn=room if room > 0 else None, weight=weight if room > 0 else 0, backend=LANE)
+    return [_like(base, state=ServerState.DRAIN, weight=0), opened]
 
 
 def _like(

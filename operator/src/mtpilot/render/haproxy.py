@@ -6,7 +6,7 @@ slots of a fixed pool that the agent fills through the runtime socket, so nothin
 
 import math
 
-from mtpilot.api.inference_service import InferenceServiceSpec
+from mtpilot.api.inference_service import Affinity, InferenceServiceSpec
 from mtpilot.api.types import parse_duration
 from mtpilot.model.names import GATEWAY_METRICS_PORT, GATEWAY_PORT
 
@@ -31,6 +31,7 @@ HEALTH_PATH = "/healthz"
 REPLICA_HEADER = "x-mtpilot-replica"
 MODE_HEADER = "x-mtpilot-mode"
 REQUEST_ID_HEADER = "x-request-id"
+CONVERSATION_HEADER = "x-mtpilot-conversation"
 PRIORITY_HEADER = "x-mtpilot-priority"
 BATCH_CLASS = "batch"
 
@@ -66,6 +67,42 @@ def _http_errors() -> str:
         retry = f" hdr Retry-After {RETRY_AFTER_SECONDS}" if status == 503 else ""
         lines.append(f"    http-error status {status} content-type application/json string '{_error_body(kind, code, message)}'{retry}")
     return "\n".join(lines)
+
+
+def _conversation_key(spec: InferenceServiceSpec) -> str:
+    """Rules that name the conversation of a request; nothing where the spec keeps none together."""
+    if spec.gateway.affinity is not Affinity.CONVERSATION:
+        return ""
+    missing = "if !{ var(txn.conversation) -m found }"
+    return (
+        "    # The header, else the user, else how the conversation begins: later turns begin as earlier ones did.\n"
+        f"    http-request set-var(txn.conversation) req.hdr({CONVERSATION_HEADER})\n"
+        f"    http-request set-var(txn.conversation) req.body,json_query('$.user') {missing}\n"
+        "    http-request set-var(txn.first) req.body,json_query('$.messages[0].content'),bytes(0,256)\n"
+        "    http-request set-var(txn.second) req.body,json_query('$.messages[1].content'),bytes(0,256)\n"
+        "    http-request set-var(txn.first) req.body,json_query('$.prompt'),bytes(0,256) if !{ var(txn.first) -m found }\n"
+        f"    http-request set-var(txn.conversation) var(txn.first),concat(,txn.second,),sha1,hex {missing}\n"
+        "    http-request set-var(txn.place) var(txn.conversation),table_server_id(conversations)\n"
+    )
+
+
+def _conversation_places(spec: InferenceServiceSpec, backend: str) -> str:
+    """Rules of a backend that take the place of last time while it has room; else the backend's own choice stands."""
+    if spec.gateway.affinity is not Affinity.CONVERSATION:
+        return ""
+    # NB: a place is the server's number, from 1. A weight of 0 is the agent's word that a server drains, which HAProxy hides otherwise.
+    rules = [
+        f"    use-server {SERVER_PREFIX}{i} if {{ var(txn.place) -m int {i + 1} }} {{ srv_weight({backend}/{SERVER_PREFIX}{i}) gt 0 }} "
+        f"{{ srv_conn_free({backend}/{SERVER_PREFIX}{i}) gt 0 }}\n"
+        for i in range(POOL_SIZE)
+    ]
+    return "    stick store-request var(txn.conversation) table conversations if { var(txn.conversation) -m found }\n" + "".join(rules)
+
+
+def _conversation_table(spec: InferenceServiceSpec) -> str:
+    if spec.gateway.affinity is not Affinity.CONVERSATION:
+        return ""
+    return "\nbackend conversations\n    stick-table type string len 128 size 100k expire 1h store server_id\n"
 
 
 def _tls(spec: InferenceServiceSpec) -> str:
@@ -134,6 +171,10 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         priority_header=PRIORITY_HEADER,
         batch_class=BATCH_CLASS,
         tls=_tls(spec),
+        conversation_key=_conversation_key(spec),
+        conversation_lane=_conversation_places(spec, LANE),
+        conversation_pool=_conversation_places(spec, BACKEND),
+        conversation_table=_conversation_table(spec),
         api_keys=_api_keys(spec),
         queue_length=spec.gateway.queue_length,
         batch_queue_length=spec.gateway.batch_queue_length,
@@ -226,7 +267,7 @@ frontend openai
     http-request return status 413 content-type application/json string '{too_large}' if too_large
     # No engine slot for a client that sends its request byte by byte.
     http-request wait-for-body time {request_timeout}s if length
-    # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
+{conversation_key}    # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
     acl room be_conn_free({lane}) gt 0
     acl none be_conn_free({backend}) lt 0
     acl low req.hdr({priority_header}) -i {batch_class}
@@ -249,7 +290,7 @@ backend {lane}
     balance leastconn
     http-response set-header {replica_header} "%[srv_name]" if !{{ srv_name {again} }}
     http-response set-header {mode_header} {lane} if !{{ srv_name {again} }}
-    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
+{conversation_lane}    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Whose replica left before it could be reached starts anew below, where all replicas are and where requests can wait.
     server {again} "unix@${{{run_dir}}}/{again_socket}" backup no-check
 
@@ -262,10 +303,10 @@ backend {backend}
     balance leastconn
     http-response set-header {replica_header} "%[srv_name]"
     http-response set-header {mode_header} "%[srv_name,map({modes_map})]" if {{ srv_name,map({modes_map}) -m found }}
-    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
+{conversation_pool}    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Nothing listens there: while no replica is usable a request waits here, and looks for one at each of its retries.
     server {hold} 127.0.0.1:1 backup no-check
-
+{conversation_table}
 backend leaving
     # A switch, not a destination: the agent sets it ready when the pod is being ended.
     server now 127.0.0.1:1 disabled no-check
