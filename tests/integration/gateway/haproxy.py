@@ -13,7 +13,8 @@ import psutil
 from mtpilot.gateway.admin_socket import AdminSocket
 from mtpilot.gateway.ports import GatewayError
 from mtpilot.render.gateway_pod import PID_FILE
-from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, KEYS_MAP_FILE, MODES_MAP_FILE, RUN_DIR_ENV, TLS_DIR_ENV
+from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, MODES_MAP_FILE, RUN_DIR_ENV
+from mtpilot.render.haproxy_options import KEYS_MAP_FILE, TLS_DIR_ENV
 
 
 @dataclass(slots=True, kw_only=True)

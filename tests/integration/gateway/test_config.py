@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mtpilot.model.snapshot import Service
-from mtpilot.render.haproxy import KEYS_MAP_FILE, MODES_MAP_FILE, haproxy_config
+from mtpilot.render.haproxy import MODES_MAP_FILE, haproxy_config
+from mtpilot.render.haproxy_options import KEYS_MAP_FILE
 from tests.unit.render.samples import SAMPLES, service, small_spec
 
 EXTREMES = [service(small_spec(gateway={"queueTimeout": timeout}), name="n" * 40) for timeout in ("0s", "1ms", "24h")]

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mtpilot.render.haproxy import AGAIN_SERVER, BACKEND, HOLD_SERVER, KEYS_MAP_FILE, LANE, MODES_MAP_FILE
+from mtpilot.render.haproxy import AGAIN_SERVER, BACKEND, HOLD_SERVER, LANE, MODES_MAP_FILE
+from mtpilot.render.haproxy_options import KEYS_MAP_FILE
 
 from .desired import ActualPool, ActualServer
 from .pods import ServerState

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mtpilot.render.haproxy import CERTIFICATE_FILE, PRIVATE_KEY_FILE
+from mtpilot.render.haproxy_options import CERTIFICATE_FILE, PRIVATE_KEY_FILE
 
 from .ports import Certificate
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtpilot.render.haproxy import KEYS_LOADED, KEYS_MAP_FILE
+from mtpilot.render.haproxy_options import KEYS_LOADED, KEYS_MAP_FILE
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 

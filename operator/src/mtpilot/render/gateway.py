@@ -20,7 +20,8 @@ from mtpilot.model.snapshot import HardwareView, Manifest, Service
 
 from .digest import DIGEST_LENGTH, with_digest
 from .gateway_pod import gateway_pod_spec
-from .haproxy import CONFIG_FILE, KEYS_MAP_FILE, MODES_MAP_FILE, haproxy_config
+from .haproxy import CONFIG_FILE, MODES_MAP_FILE, haproxy_config
+from .haproxy_options import KEYS_MAP_FILE
 from .owner import owned_object
 from .routing import render_routing
 

@@ -19,7 +19,8 @@ from mtpilot.model.names import (
 )
 from mtpilot.model.snapshot import Service
 
-from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV, TLS_DIR_ENV
+from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV
+from .haproxy_options import TLS_DIR_ENV
 from .timing import whole_seconds
 
 HAPROXY_IMAGE = "haproxy:2.8-alpine"

@@ -6,32 +6,37 @@ slots of a fixed pool that the agent fills through the runtime socket, so nothin
 
 import math
 
-from mtpilot.api.inference_service import Affinity, InferenceServiceSpec
+from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.types import parse_duration
 from mtpilot.model.names import GATEWAY_METRICS_PORT, GATEWAY_PORT
+
+from .haproxy_options import (
+    RETRY_AFTER_SECONDS,
+    api_keys,
+    conversation_key,
+    conversation_places,
+    conversation_table,
+    error_body,
+    tls,
+)
 
 BACKEND = "engines"
 LANE = "mtp"  # where mtp replicas take requests up to their contention limit
 AGAIN_SERVER = "again"
 AGAIN_SOCKET_FILE = "again.sock"
 MODES_MAP_FILE = "modes.map"  # server → mode; empty as a file, the agent fills it
-KEYS_MAP_FILE = "keys.map"  # SHA-256 of an API key → its client; the same
-KEYS_LOADED = "loaded"  # is in the map once the agent has filled it, even with nothing
 HOLD_SERVER = "hold"
 LEAVING_SERVER = "leaving/now"
 SERVER_PREFIX = "r"
 POOL_SIZE = 128  # twice the most replicas of a service: every slot can have a surge pod beside it
 RUN_DIR_ENV = "MTPILOT_RUN_DIR"
 ADMIN_SOCKET_FILE = "admin.sock"
-TLS_DIR_ENV = "MTPILOT_TLS_DIR"
-CERTIFICATE_FILE, PRIVATE_KEY_FILE = "tls.crt", "tls.key"  # of a Secret of type kubernetes.io/tls
 NOTHING_WAITS_FILE = "nothing-waits"  # beside the admin socket, see gateway/agent.py
 CONFIG_FILE = "haproxy.cfg"
 HEALTH_PATH = "/healthz"
 REPLICA_HEADER = "x-mtpilot-replica"
 MODE_HEADER = "x-mtpilot-mode"
 REQUEST_ID_HEADER = "x-request-id"
-CONVERSATION_HEADER = "x-mtpilot-conversation"
 PRIORITY_HEADER = "x-mtpilot-priority"
 BATCH_CLASS = "batch"
 
@@ -53,91 +58,14 @@ _ERRORS = (
     (503, "server_error", "no_replica", "No replica could take the request within the queue time."),
     (504, "server_error", "replica_timeout", "The replica did not answer in time."),
 )
-RETRY_AFTER_SECONDS = 5
-
-
-def _error_body(kind: str, code: str, message: str) -> str:
-    """OpenAI's error object; the text has no quote that HAProxy's single quotes could not hold."""
-    return f'{{"error":{{"message":"{message}","type":"{kind}","param":null,"code":"{code}"}}}}'
 
 
 def _http_errors() -> str:
     lines = []
     for status, kind, code, message in _ERRORS:
         retry = f" hdr Retry-After {RETRY_AFTER_SECONDS}" if status == 503 else ""
-        lines.append(f"    http-error status {status} content-type application/json string '{_error_body(kind, code, message)}'{retry}")
+        lines.append(f"    http-error status {status} content-type application/json string '{error_body(kind, code, message)}'{retry}")
     return "\n".join(lines)
-
-
-def _conversation_key(spec: InferenceServiceSpec) -> str:
-    """Rules that name the conversation of a request; nothing where the spec keeps none together."""
-    if spec.gateway.affinity is not Affinity.CONVERSATION:
-        return ""
-    missing = "if !{ var(txn.conversation) -m found }"
-    return (
-        "    # The header, else the user, else how the conversation begins: later turns begin as earlier ones did.\n"
-        f"    http-request set-var(txn.conversation) req.hdr({CONVERSATION_HEADER})\n"
-        f"    http-request set-var(txn.conversation) req.body,json_query('$.user') {missing}\n"
-        "    http-request set-var(txn.first) req.body,json_query('$.messages[0].content'),bytes(0,256)\n"
-        "    http-request set-var(txn.second) req.body,json_query('$.messages[1].content'),bytes(0,256)\n"
-        "    http-request set-var(txn.first) req.body,json_query('$.prompt'),bytes(0,256) if !{ var(txn.first) -m found }\n"
-        f"    http-request set-var(txn.conversation) var(txn.first),concat(,txn.second,),sha1,hex {missing}\n"
-        "    http-request set-var(txn.place) var(txn.conversation),table_server_id(conversations)\n"
-    )
-
-
-def _conversation_places(spec: InferenceServiceSpec, backend: str) -> str:
-    """Rules of a backend that take the place of last time while it has room; else the backend's own choice stands."""
-    if spec.gateway.affinity is not Affinity.CONVERSATION:
-        return ""
-    # NB: a place is the server's number, from 1. A weight of 0 is the agent's word that a server drains, which HAProxy hides otherwise.
-    rules = [
-        f"    use-server {SERVER_PREFIX}{i} if {{ var(txn.place) -m int {i + 1} }} {{ srv_weight({backend}/{SERVER_PREFIX}{i}) gt 0 }} "
-        f"{{ srv_conn_free({backend}/{SERVER_PREFIX}{i}) gt 0 }}\n"
-        for i in range(POOL_SIZE)
-    ]
-    return "    stick store-request var(txn.conversation) table conversations if { var(txn.conversation) -m found }\n" + "".join(rules)
-
-
-def _conversation_table(spec: InferenceServiceSpec) -> str:
-    if spec.gateway.affinity is not Affinity.CONVERSATION:
-        return ""
-    return "\nbackend conversations\n    stick-table type string len 128 size 100k expire 1h store server_id\n"
-
-
-def _tls(spec: InferenceServiceSpec) -> str:
-    """What follows the frontend's address."""
-    if spec.gateway.tls is None:
-        return ""
-    return f' ssl crt "${{{TLS_DIR_ENV}}}/{CERTIFICATE_FILE}" alpn h2,http/1.1'
-
-
-def _api_keys(spec: InferenceServiceSpec) -> str:
-    """Rules that let only known keys pass, counted at this gateway; nothing where the spec asks for none."""
-    keys = spec.gateway.api_keys
-    if keys is None:
-        return ""
-    refuse = "    http-request return status {} content-type application/json string '{}'{}{}\n"
-    unknown = _error_body("invalid_request_error", "invalid_api_key", "This API key is not known here.")
-    unready = _error_body("server_error", "keys_not_loaded", "The gateway does not have its API keys yet.")
-    retry = f" hdr Retry-After {RETRY_AFTER_SECONDS}"
-    rules = (
-        f"    # Only hashes of keys are here. The engine sees no client's key.\n"
-        f"    http-request set-var(txn.api_key) http_auth_bearer,sha2(256),hex,lower\n"
-        f"    http-request del-header authorization\n"
-        f"    acl keys_loaded str({KEYS_LOADED}),map({KEYS_MAP_FILE}) -m found\n"
-        f"    acl key_known var(txn.api_key),map({KEYS_MAP_FILE}) -m found\n"
-        + refuse.format(503, unready, retry, " if !keys_loaded")
-        + refuse.format(401, unknown, " hdr WWW-Authenticate Bearer", " if !key_known")
-    )
-    if keys.max_concurrent_requests is None:
-        return rules
-    share = math.ceil(keys.max_concurrent_requests / spec.gateway.replicas)
-    too_many = _error_body("rate_limit_error", "too_many_requests", "This API key has too many requests at a time.")
-    return (
-        f"{rules}    stick-table type string len 64 size 10k expire 1h store conn_cur\n"
-        f"    http-request track-sc0 var(txn.api_key)\n" + refuse.format(429, too_many, retry, f" if {{ sc0_conn_cur gt {share} }}")
-    )
 
 
 def queue_retries(queue_timeout_seconds: float) -> int:
@@ -152,30 +80,31 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
     MTPILOT_TLS_DIR (of certificate and key).
     """
     queue_seconds = parse_duration(spec.gateway.queue_timeout).total_seconds()
+    servers = [f"{SERVER_PREFIX}{number}" for number in range(POOL_SIZE)]
     return _TEMPLATE.format(
         service=service_name,
         queue_ms=max(1, round(queue_seconds * 1000)),
         connect_ms=round(CONNECT_TIMEOUT_SECONDS * 1000),
         retries=queue_retries(queue_seconds),
         errors=_http_errors(),
-        not_found=_error_body("invalid_request_error", "not_found", "Only /v1/ is served here."),
+        not_found=error_body("invalid_request_error", "not_found", "Only /v1/ is served here."),
         max_connections=MAX_CONNECTIONS,
         stream_timeout=STREAM_TIMEOUT,
         request_timeout=REQUEST_TIMEOUT_SECONDS,
         client_timeout=CLIENT_TIMEOUT_SECONDS,
         max_body=MAX_BODY_BYTES,
         max_body_digits=len(str(MAX_BODY_BYTES)),
-        too_large=_error_body("invalid_request_error", "request_too_large", f"A request has at most {MAX_BODY_BYTES} bytes."),
-        no_length=_error_body("invalid_request_error", "length_required", "A request with a body needs Content-Length."),
-        queue_full=_error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
+        too_large=error_body("invalid_request_error", "request_too_large", f"A request has at most {MAX_BODY_BYTES} bytes."),
+        no_length=error_body("invalid_request_error", "length_required", "A request with a body needs Content-Length."),
+        queue_full=error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
         priority_header=PRIORITY_HEADER,
         batch_class=BATCH_CLASS,
-        tls=_tls(spec),
-        conversation_key=_conversation_key(spec),
-        conversation_lane=_conversation_places(spec, LANE),
-        conversation_pool=_conversation_places(spec, BACKEND),
-        conversation_table=_conversation_table(spec),
-        api_keys=_api_keys(spec),
+        tls=tls(spec),
+        conversation_key=conversation_key(spec),
+        conversation_lane=conversation_places(spec, LANE, servers),
+        conversation_pool=conversation_places(spec, BACKEND, servers),
+        conversation_table=conversation_table(spec),
+        api_keys=api_keys(spec),
         queue_length=spec.gateway.queue_length,
         batch_queue_length=spec.gateway.batch_queue_length,
         retry_after=RETRY_AFTER_SECONDS,
