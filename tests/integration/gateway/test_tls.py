@@ -63,6 +63,18 @@ async def test_http2_without_tls(stage, new_engine) -> None:
     assert await curl("--http2-prior-knowledge", "-d", "{}", f"{stage.haproxy.url}/v1/chat/completions") == "200 2"
 
 
+@needs_curl
+async def test_a_long_silent_answer_over_http2_is_not_cut(new_stage, new_engine) -> None:
+    stage = await new_stage(change=lambda config: config.replace("timeout client 300s", "timeout client 1s"))
+    engine = await new_engine()
+    stage.say(pod(address=engine.address))
+    await stage.until_ready(engine.address)
+    silent = asyncio.create_task(curl("--http2-prior-knowledge", "-d", "{}", f"{stage.haproxy.url}/v1/chat/completions"))
+    await asyncio.sleep(2.5)
+    engine.gate.set()
+    assert await silent == "200 2"
+
+
 @needs_openssl
 async def test_a_renewed_certificate_is_served_without_a_reload(secure) -> None:
     worker, before = secure.haproxy.worker(), await served(secure.haproxy.address)
