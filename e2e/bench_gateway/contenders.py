@@ -115,6 +115,7 @@ global
     stats socket {folder}/admin.sock mode 600 level admin
 defaults
     mode http
+    option http-no-delay
     timeout connect 5s
     timeout queue 60s
     timeout client 10m
@@ -130,7 +131,7 @@ backend engines
 
 @dataclass(slots=True, kw_only=True)
 class PlainHAProxy:
-    """HAProxy as its manual has it: least-conn, the engines' slots as maxconn, connections to servers kept."""
+    """HAProxy as its manual has it for streams: least-conn, the engines' slots as maxconn, connections to servers kept, no delay."""
 
     place: Place
     removal: str = "runtime API: `set server … state drain`, later `set maxconn server …` and `set server … state ready`"

@@ -42,7 +42,7 @@ class Parameters:
     settle_seconds: float = 0.5
     latency_requests: int = 400
     latency_rounds: int = 4
-    rate_requests: int = 8000
+    rate_requests: int = 16_000
     rate_connections: int = 16
     omlx_rounds: int = 2
     seed: int = 7
