@@ -242,6 +242,8 @@ backend leaving
 
 frontend metrics
     bind "${{POD_IP}}:{metrics_port}"
+    # A scraper's idle connection must not hold a HAProxy that is to end.
+    option httpclose
     http-request return status 404 content-type text/plain string "not found" if !{{ path /metrics }}
     http-request set-query "scope=global&scope=frontend&scope=backend&scope=server&no-maint"
     http-request use-service prometheus-exporter
