@@ -19,6 +19,11 @@ FAST_TESTS := tests/unit tests/property tests/golden
 demo: env toolchain ## Flip a real InferenceService under load, with report in out/demo (about 4 min; 10 more the first time, to build the tools)
 	$(RUN) python -m e2e.demo $(DEMO_ARGS)
 
+.PHONY: bench-gateway
+bench-gateway: env ## This gateway beside HAProxy, sglang-router and smg on one simulated fleet, with report in out/bench-gateway (about 6 min)
+	$(RUN) python -m e2e.toolchain ensure haproxy
+	$(RUN) python -m e2e.bench_gateway $(BENCH_GATEWAY_ARGS)
+
 .PHONY: test
 test: env toolchain test-fast test-contract test-integration ## All tests: fast ones first, then those on a real control plane
 

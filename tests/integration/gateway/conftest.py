@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -51,13 +52,25 @@ async def new_engine() -> AsyncIterator[Callable[..., Awaitable[Engine]]]:
 
 @pytest.fixture
 async def new_stage(haproxy_binary: Path) -> AsyncIterator[Callable[..., Awaitable[Stage]]]:
-    """Start a gateway; `queue_timeout` is the spec's. The agent is not started where `agent` is False."""
+    """Start a gateway; `gateway` is the spec's part, `change` is made to the text of its configuration, `prepare`
+    fills its folder.
+
+    The agent is not started where `agent` is False.
+    """
     stages: list[Stage] = []
 
-    async def start(*, queue_timeout: str = "30s", agent: bool = True) -> Stage:
-        spec = service(small_spec(gateway={"replicas": 1, "queueTimeout": queue_timeout})).spec
+    async def start(
+        *,
+        queue_timeout: str = "30s",
+        agent: bool = True,
+        change: Callable[[str], str] = str,
+        prepare: Callable[[Path], None] = lambda _: None,
+        **gateway: Any,
+    ) -> Stage:
+        spec = service(small_spec(gateway={"replicas": 1, "queueTimeout": queue_timeout, **gateway})).spec
         folder = Path(tempfile.mkdtemp(prefix="gateway-"))  # NB: a socket's path has at most 107 bytes; tmp_path may be longer
-        haproxy = HAProxy(binary=haproxy_binary, folder=folder, address=fresh_address(), config=haproxy_config("chat", spec))
+        prepare(folder)
+        haproxy = HAProxy(binary=haproxy_binary, folder=folder, address=fresh_address(), config=change(haproxy_config("chat", spec)))
         session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30), connector=aiohttp.TCPConnector(limit=0))
         stage = Stage(haproxy=haproxy, session=session)
         stages.append(stage)

@@ -25,6 +25,7 @@ class Engine:
     received: list[str] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    headers: list[tuple[str, ...]] = field(default_factory=list)
     running: int = 0
     most: int = 0
     break_off: bool = False
@@ -58,6 +59,7 @@ class Engine:
         body = await request.read()
         marker = request.query.get("marker", "")
         self.received.append(marker)
+        self.headers.append(tuple(request.headers))
         if self.break_off:
             assert request.transport is not None
             request.transport.abort()

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
+import psutil
 
 from mtpilot.gateway.admin_socket import AdminSocket
 from mtpilot.gateway.ports import GatewayError
 from mtpilot.render.gateway_pod import PID_FILE
-from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, RUN_DIR_ENV
+from mtpilot.render.haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, MODES_MAP_FILE, RUN_DIR_ENV
+from mtpilot.render.haproxy_options import KEYS_MAP_FILE, TLS_DIR_ENV
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class HAProxy:
 
     @property
     def url(self) -> str:
-        return f"http://{self.address}:8080"
+        return f"{'https' if ' ssl crt ' in self.config else 'http'}://{self.address}:8080"
 
     @property
     def admin(self) -> AdminSocket:
@@ -35,11 +37,13 @@ class HAProxy:
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {RUN_DIR_ENV: str(self.folder), "POD_IP": self.address}
+        return os.environ | {RUN_DIR_ENV: str(self.folder), TLS_DIR_ENV: str(self.folder), "POD_IP": self.address}
 
     async def start(self) -> None:
         config = self.folder / CONFIG_FILE
         config.write_text(self.config)
+        for name in (MODES_MAP_FILE, KEYS_MAP_FILE):
+            (self.folder / name).touch()
         command = [str(self.binary), "-W", "-db", "-p", str(self.folder / PID_FILE), "-f", str(config)]
         with (self.folder / "haproxy.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(*command, env=self.environment, stdout=log, stderr=log)
@@ -51,10 +55,20 @@ class HAProxy:
     async def _answers(self, session: aiohttp.ClientSession) -> bool:
         try:
             await self.admin.pool()
-            async with session.get(f"{self.url}/healthz") as response:
+            async with session.get(f"{self.url}/healthz", ssl=False) as response:
                 return response.status == 200
         except (GatewayError, aiohttp.ClientError):
             return False
+
+    def worker(self) -> int:
+        """Process id of the newest worker."""
+        assert self.process is not None
+        return max(child.pid for child in psutil.Process(self.process.pid).children())
+
+    def reload(self) -> None:
+        """A new worker with the configuration as it is now; the old one finishes what it has."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGUSR2)
 
     async def kill(self) -> None:
         """SIGTERM, which HAProxy takes as an immediate stop."""

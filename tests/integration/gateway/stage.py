@@ -10,7 +10,9 @@ import aiohttp
 from yarl import URL
 
 from mtpilot.gateway.agent import Agent
+from mtpilot.gateway.certificate import FileCertificates
 from mtpilot.gateway.desired import ActualServer
+from mtpilot.gateway.keys import FileApiKeys
 from mtpilot.gateway.loads import HttpEngineSlots
 from mtpilot.gateway.pods import ServerState
 from mtpilot.model.snapshot import Manifest
@@ -29,6 +31,16 @@ class SaidPods:
             yield await self.queue.get()
 
 
+@dataclass(slots=True)
+class SaidLimits:
+    """The contention limit that a test publishes."""
+
+    limit: int | None = None
+
+    def contention_limit(self) -> int | None:
+        return self.limit
+
+
 @dataclass(slots=True, kw_only=True)
 class Answer:
     status: int
@@ -42,6 +54,9 @@ class Stage:
 
     haproxy: HAProxy
     session: aiohttp.ClientSession
+    limits: SaidLimits = field(default_factory=SaidLimits)
+    keys: FileApiKeys | None = None
+    certificates: FileCertificates | None = None
     agent: Agent = field(init=False)
     _watch: SaidPods = field(init=False)
     _running: asyncio.Task[None] | None = field(default=None, init=False)
@@ -53,6 +68,10 @@ class Stage:
             gateway=self.haproxy.admin,
             engines=HttpEngineSlots(self.session),
             nothing_waits=self.haproxy.folder / NOTHING_WAITS_FILE,
+            limits=self.limits,
+            keys=self.keys,
+            certificates=self.certificates,
+            address=self.haproxy.address,
         )
         self._running = asyncio.create_task(self.agent.run())
 
@@ -74,6 +93,15 @@ class Stage:
         """The servers that are not in maintenance, by address."""
         return {server.address: server for server in (await self.haproxy.admin.pool()).servers if server.state is not ServerState.MAINT}
 
+    async def until_lane(self, **rooms: int) -> None:
+        """Wait until exactly these servers of the lane take requests, each so many at a time."""
+
+        async def there() -> bool:
+            lane = (await self.haproxy.admin.pool()).lane
+            return {server.name: server.maxconn for server in lane if server.state is ServerState.READY} == rooms
+
+        await until(there, 3.0)
+
     async def until_ready(self, *addresses: str, seconds: float = 2.0) -> None:
         """Wait until exactly these take requests."""
 
@@ -83,8 +111,9 @@ class Stage:
 
         await until(there, seconds)
 
-    async def post(self, marker: str = "", *, path: str = "/v1/chat/completions", data: bytes | BinaryIO = b"{}") -> Answer:
-        async with self.session.post(f"{self.haproxy.url}{path}", params={"marker": marker}, data=data) as response:
+    async def post(self, marker: str = "", *, path: str = "/v1/chat/completions", data: bytes | BinaryIO = b"{}", **headers: str) -> Answer:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.session.post(f"{self.haproxy.url}{path}", params={"marker": marker}, data=data, headers=named) as response:
             is_json = response.content_type == "application/json"
             return Answer(status=response.status, body=await (response.json() if is_json else response.text()), headers=response.headers)
 

@@ -90,8 +90,12 @@ async def test_a_drifted_server_is_put_right(stage, new_engine) -> None:
     stage.say(pod(address=engine.address, slots=4))
     await stage.until_ready(engine.address)
     await stage.haproxy.admin.execute(["set server engines/r0 state maint", "set maxconn server engines/r0 1"])
-    await stage.until_ready(engine.address)
-    assert (await stage.servers())[engine.address].maxconn == 4
+
+    async def right() -> bool:
+        server = (await stage.servers()).get(engine.address)
+        return server is not None and (server.state, server.maxconn) == (ServerState.READY, 4)
+
+    await until(right, 4)
 
 
 async def test_ready_only_after_the_first_sync(new_stage) -> None:

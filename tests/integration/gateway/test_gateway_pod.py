@@ -13,10 +13,11 @@ from e2e.clusters.kube import APPLY
 from e2e.clusters.local import LocalCluster
 from mtpilot.gateway.admin_socket import AdminSocket
 from mtpilot.gateway.pods import ServerState
-from mtpilot.model.names import COMPONENT_GATEWAY, LABEL_COMPONENT, LABEL_SERVICE, LABEL_SERVING, LABEL_SLOT, service_labels
+from mtpilot.model.names import COMPONENT_GATEWAY, LABEL_COMPONENT, LABEL_MODE, LABEL_SERVICE, LABEL_SERVING, LABEL_SLOT, service_labels
 from mtpilot.model.snapshot import Manifest, Service
 from mtpilot.render.gateway import render_gateway
 from mtpilot.render.gateway_pod import stop_grace_seconds
+from mtpilot.render.routing import render_routing
 from tests.integration.support import eventually
 from tests.unit.render.samples import service as sample_service
 from tests.unit.render.samples import small_spec
@@ -144,6 +145,27 @@ async def test_pods_reach_haproxy_in_under_a_second(scene: Scene) -> None:
         await until_serving(scene, gateways, {"r0", "r1"} if on else {"r1"}, seconds=2)
         times.append(time.monotonic() - began)
     assert sorted(times)[2] < 1.0, times  # one of the four may have met a busy machine
+
+
+async def test_a_published_limit_reaches_running_gateways(scene: Scene) -> None:
+    """Both modes serve: without a limit both are in the pool, with one the mtp replica is in the lane, and no pod is rolled."""
+    gateways = await scene.gateways()
+    for name, mode in (("chat-r0", "mtp"), ("chat-r1", "batch")):
+        await scene.cluster.client.patch(f"{scene.pods_path}/{name}", {"metadata": {"labels": {LABEL_MODE: mode}}})
+    await until_serving(scene, gateways, {"r0", "r1"})
+    await scene.apply(render_routing(scene.service, 2))
+
+    async def in_the_lane() -> bool:
+        pools = [await admin_socket(scene, gateway).pool() for gateway in gateways]
+        return all(
+            [(server.name, server.maxconn) for server in pool.lane if server.state is ServerState.READY] == [("r0", 1)] for pool in pools
+        )
+
+    await eventually(in_the_lane, seconds=90)
+    async with aiohttp.ClientSession() as session, session.post(f"{url(gateways[0])}/v1/x", data=b"1") as response:
+        assert (response.headers["x-mtpilot-replica"], response.headers["x-mtpilot-mode"]) == ("r0", "mtp")
+    names = {gateway["metadata"]["name"] for gateway in gateways}
+    assert {gateway["metadata"]["name"] for gateway in await scene.gateways()} == names
 
 
 async def test_a_deleted_gateway_finishes_its_streams(scene: Scene) -> None:

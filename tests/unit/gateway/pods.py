@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mtpilot.model.names import ENGINE_CONTAINER, ENGINE_PORT, ENGINE_PORT_NAME, LABEL_SERVING, LABEL_SLOT
+from mtpilot.model.names import ENGINE_CONTAINER, ENGINE_PORT, ENGINE_PORT_NAME, LABEL_MODE, LABEL_SERVING, LABEL_SLOT
 
 
 def pod(
@@ -16,9 +16,11 @@ def pod(
     slots: int | None = 4,
     phase: str = "Running",
     restarts: int = 0,
+    mode: str | None = None,
 ) -> dict[str, Any]:
     name = uid or f"{slot}-{address}"
     labels = {LABEL_SLOT: slot} | ({} if serving is None else {LABEL_SERVING: str(serving).lower()})
+    labels |= {} if mode is None else {LABEL_MODE: mode}
     metadata: dict[str, Any] = {"name": name, "uid": name, "labels": labels}
     if terminating:
         metadata["deletionTimestamp"] = "2026-12-01T12:00:00Z"

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from mtpilot.gateway.pods import ServerState, count_gateways, engine_pods
+from mtpilot.api.inference_service import Mode
+from mtpilot.gateway.pods import ServerState, engine_pods, gateway_share
+from mtpilot.gateway.shares import Share
 from mtpilot.model.names import COMPONENT_GATEWAY, LABEL_COMPONENT
 from tests.unit.gateway.pods import pod
 
@@ -78,8 +80,20 @@ def gateway(**what: Any) -> dict[str, Any]:
 def test_gateways_are_no_engines_and_count_while_they_take_requests() -> None:
     pods = [pod(), gateway(), gateway(address="127.0.1.2"), gateway(ready=False), gateway(terminating=True)]
     assert len(engine_pods(pods)) == 1
-    assert count_gateways(pods) == 2
+    assert gateway_share(pods).gateways == 2
 
 
 def test_a_gateway_that_is_not_ready_yet_counts_itself() -> None:
-    assert count_gateways([pod(), gateway(ready=False)]) == 1
+    assert gateway_share([pod(), gateway(ready=False)]) == Share()
+
+
+def test_every_gateway_has_a_rank_of_its_own() -> None:
+    addresses = [f"127.0.1.{i}" for i in range(1, 5)]
+    pods = [gateway(uid=f"g{i}", address=address) for i, address in enumerate(addresses)]
+    assert [gateway_share(pods, address).rank for address in addresses] == [0, 1, 2, 3]
+    assert [gateway_share(reversed(pods), address).rank for address in addresses] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("label", "mode"), [("mtp", Mode.MTP), ("batch", Mode.BATCH), (None, None), ("other", None)])
+def test_mode(label: str | None, mode: Mode | None) -> None:
+    assert engine_pods([pod(mode=label)])[0].mode is mode

@@ -75,10 +75,10 @@ def test_a_profile_that_comes_is_told_at_once_and_once():
     writes = world.writes
     world.profiles = (profiles.profile(),)
     world.run(1)
-    assert world.writes == writes + 1
+    assert world.writes == writes + 2, "the status, and the limit that the gateway is told"
     assert condition(world, ConditionType.CALIBRATED).status is ConditionStatus.TRUE
     world.run(120)
-    assert world.writes == writes + 1
+    assert world.writes == writes + 2
 
 
 def test_a_profile_that_is_broken():

@@ -6,7 +6,8 @@ from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import ANNOTATION_DIGEST, COMPONENT_GATEWAY, LABEL_COMPONENT, LABEL_SERVICE
 from mtpilot.model.snapshot import Manifest, Service
 from mtpilot.render.gateway import ANNOTATION_CONFIG_DIGEST, render_gateway
-from mtpilot.render.gateway_pod import stop_grace_seconds, stop_script
+from mtpilot.render.gateway_pod import TLS_DIR, stop_grace_seconds, stop_script
+from mtpilot.render.haproxy import haproxy_config
 from tests.unit.render.samples import UID, service, small_spec
 
 
@@ -22,6 +23,7 @@ def test_every_object_is_ours() -> None:
     objects = render_gateway(gateway())
     assert [manifest["kind"] for manifest in objects] == [
         "ConfigMap",
+        "ConfigMap",
         "ServiceAccount",
         "Role",
         "RoleBinding",
@@ -34,7 +36,7 @@ def test_every_object_is_ours() -> None:
         (owner,) = metadata["ownerReferences"]
         assert (owner["apiVersion"], owner["uid"], owner["controller"]) == (API_VERSION, UID, True)
         assert metadata["namespace"] == "team-a"
-        assert metadata["name"] == ("chat" if manifest["kind"] == "Service" else "chat-gateway")
+        assert metadata["name"] in ({"chat"} if manifest["kind"] == "Service" else {"chat-gateway", "chat-gateway-routing"})
         assert metadata["labels"].items() >= {LABEL_SERVICE: "chat", LABEL_COMPONENT: COMPONENT_GATEWAY}.items()
         assert metadata["annotations"][ANNOTATION_DIGEST]
 
@@ -80,7 +82,7 @@ def test_the_token_is_the_agents_alone() -> None:
     spec = rendered(gateway())["Deployment"]["spec"]["template"]["spec"]
     assert spec["automountServiceAccountToken"] is False
     mounts = {container["name"]: {mount["name"] for mount in container["volumeMounts"]} for container in spec["containers"]}
-    assert mounts == {"haproxy": {"config", "sockets"}, "agent": {"sockets", "api-access"}}
+    assert mounts == {"haproxy": {"config", "sockets"}, "agent": {"sockets", "routing", "api-access"}}
 
 
 def test_containers_are_restricted() -> None:
@@ -99,3 +101,31 @@ def test_the_grace_covers_leaving_waiting_and_streaming() -> None:
     made = service(small_spec(gateway={"queueTimeout": "90s"}, rollout={"drainTimeout": "30m"}))
     assert stop_grace_seconds(made) >= 90 + 1800
     assert "left=90;" in stop_script(made)
+
+
+def test_the_clients_keys_are_the_agents_alone() -> None:
+    spec = rendered(gateway(apiKeys={"secretName": "clients"}))["Deployment"]["spec"]["template"]["spec"]
+    mounts = {container["name"]: {mount["name"] for mount in container["volumeMounts"]} for container in spec["containers"]}
+    assert mounts == {"haproxy": {"config", "sockets"}, "agent": {"sockets", "routing", "api-keys", "api-access"}}
+    assert {"name": "api-keys", "secret": {"secretName": "clients", "defaultMode": 0o440}} in spec["volumes"]
+    assert "--api-keys" in spec["containers"][1]["args"]
+
+
+def test_gateways_share_the_limit_of_a_key() -> None:
+    config = haproxy_config("chat", gateway(apiKeys={"secretName": "clients", "maxConcurrentRequests": 5}).spec)
+    assert "sc0_conn_cur gt 3" in config
+
+
+def test_tls_is_on_443_and_probed_as_such() -> None:
+    objects = rendered(gateway(tls={"secretName": "chat-tls"}))
+    assert objects["Service"]["spec"]["ports"][0].items() >= {"name": "https", "port": 443, "appProtocol": "https"}.items()
+    spec = objects["Deployment"]["spec"]["template"]["spec"]
+    haproxy, agent = spec["containers"]
+    assert haproxy["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+    assert {"name": "MTPILOT_TLS_DIR", "value": TLS_DIR} in haproxy["env"]
+    assert "--tls" in agent["args"]
+    mount = {"name": "tls", "mountPath": TLS_DIR, "readOnly": True}
+    assert all(mount in container["volumeMounts"] for container in (haproxy, agent)), (
+        "the same path, by which HAProxy knows the certificate"
+    )
+    assert rendered(gateway())["Service"]["spec"]["ports"][0].items() >= {"name": "http", "port": 80}.items()

@@ -26,7 +26,7 @@ TIMEOUT_SECONDS = 5.0
 RATE_WINDOW_SECONDS = 30.0
 _SCRAPES_IN_WINDOW = 4
 _THREADS = 5
-_BACKEND = "engines"  # of render/haproxy.py
+_BACKENDS = "engines|mtp"  # of render/haproxy.py
 _VALUE = "value_of"  # label that tells apart what one query asks for
 
 # NB: read=False leaves a read time-out what it is; a plain 0 would report it as a failed connection.
@@ -128,7 +128,7 @@ def gateway_queries(namespace: str, service: str, window_seconds: float) -> dict
     """Queries about gateway pods: the backend's numbers, since the frontend also counts health checks and refused paths."""
     # NB: exactly the two hashes that a Deployment appends; a longer prefix is another service's gateway.
     name = f"{gateway_name(service)}-[a-z0-9]+-[a-z0-9]+"
-    of = f'{{namespace="{namespace}",pod=~"{name}",proxy="{_BACKEND}"}}'
+    of = f'{{namespace="{namespace}",pod=~"{name}",proxy=~"{_BACKENDS}"}}'
     return {
         "gateway gauges": _union(
             {

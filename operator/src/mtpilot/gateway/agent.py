@@ -13,9 +13,11 @@ from pathlib import Path
 
 import structlog
 
-from .desired import ActualPool, ActualServer, desired_servers, diff, leaving_command
-from .pods import EnginePod, ServerState, count_gateways, engine_pods
-from .ports import EngineSlots, Gateway, GatewayError, PodWatch
+from .desired import ActualPool, Desired, desired_pool, diff, leaving_command
+from .keys import key_commands
+from .pods import EnginePod, ServerState, engine_pods, gateway_share
+from .ports import ApiKeys, Certificate, Certificates, EngineSlots, Gateway, GatewayError, Limits, PodWatch
+from .shares import Share
 from .telemetry import AgentMetrics
 
 SYNC_SECONDS = 1.0
@@ -32,6 +34,8 @@ class Agent:
 
     Attributes:
         watch, gateway, engines: the ports.
+        limits: without it there is no contention limit. keys, certificates: only where HAProxy asks for keys or serves TLS.
+        address: this pod's own, by which it knows itself among the gateways.
         nothing_waits: a file that exists while the pod is being ended and no request waits in HAProxy. The hook that stops
             HAProxy waits for it, since a HAProxy in its soft stop takes no commands any more.
         metrics: the agent's own.
@@ -41,10 +45,14 @@ class Agent:
     gateway: Gateway
     engines: EngineSlots
     nothing_waits: Path
+    limits: Limits | None = None
+    keys: ApiKeys | None = None
+    certificates: Certificates | None = None
+    address: str | None = None
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     sync_seconds: float = SYNC_SECONDS
     _pods: tuple[EnginePod, ...] | None = None
-    _gateways: int = 1
+    _share: Share = field(default_factory=Share)
     _changed_at: float | None = None
     _slots: dict[str, int] = field(default_factory=dict)
     _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -54,6 +62,7 @@ class Agent:
     _ready: bool = False
     _turn_at: float = field(default_factory=time.monotonic)
     _last_failure: str | None = None
+    _certificate: Certificate | None = None
 
     async def run(self) -> None:
         """Work until `stop`, and then until HAProxy stops."""
@@ -105,32 +114,57 @@ class Agent:
 
     async def _sync(self) -> None:
         pool = await self.gateway.pool()
-        actual = pool.servers
         self.metrics.haproxy_up.set(1)
         await self._say_whether_we_leave()
         self._say_whether_anything_waits(pool)
+        await self._sync_keys()
+        await self._sync_certificate()
         changed_at, pods = self._changed_at, self._pods
         if pods is None:
-            self._ready = self._ready or any(server.state is ServerState.READY for server in actual)
-            self._count(actual)
+            self._ready = self._ready or pool.ready
+            self._count(pool)
             return
-        desired = desired_servers(pods, self._slots, actual, gateways=self._gateways)
+        desired = self._desired(pods, pool)
         self.metrics.unplaced.set(len(desired.unplaced))
-        commands = diff(desired.servers, actual)
+        commands = diff(desired, pool)
         if commands:
-            actual = await self._apply(commands)
-            desired = desired_servers(pods, self._slots, actual, gateways=self._gateways)
-        self._count(actual)
-        if left := diff(desired.servers, actual):
+            pool = await self._apply(commands)
+        self._count(pool)
+        # What was asked for, not what these newest numbers would ask for: requests come and go between the two looks.
+        if left := diff(desired, pool):
             self._note_failure(f"HAProxy did not take: {'; '.join(left)}")
             return
         self._note_agreement(changed_at)
 
-    async def _apply(self, commands: Sequence[str]) -> tuple[ActualServer, ...]:
+    async def _sync_keys(self) -> None:
+        wanted = self.keys.hashes() if self.keys is not None else None
+        if wanted is not None and (commands := key_commands(wanted, await self.gateway.keys())):
+            await self.gateway.execute(commands)
+            _log.info("API keys changed", clients=sorted(wanted.values()))
+
+    async def _sync_certificate(self) -> None:
+        """NB: sent at the first look as well, since it may have been renewed while no agent was there."""
+        current = self.certificates.current() if self.certificates is not None else None
+        if current is None or current == self._certificate:
+            return
+        self._certificate = current
+        try:
+            await self.gateway.renew_certificate(current)
+        except GatewayError as error:
+            self._note_failure(str(error))
+        else:
+            _log.info("certificate set", path=current.path)
+
+    def _desired(self, pods: Sequence[EnginePod], pool: ActualPool) -> Desired:
+        limit = self.limits.contention_limit() if self.limits is not None else None
+        self.metrics.limit.set(limit or 0)
+        return desired_pool(pods, self._slots, pool, share=self._share, limit=limit)
+
+    async def _apply(self, commands: Sequence[str]) -> ActualPool:
         answer = await self.gateway.execute(commands)
         self.metrics.commands.inc(len(commands))
         _log.info("servers changed", commands=list(commands), answer=answer)
-        return (await self.gateway.pool()).servers
+        return await self.gateway.pool()
 
     async def _say_whether_we_leave(self) -> None:
         """NB: said once at the start as well, since an agent that was restarted may find what its predecessor said."""
@@ -160,16 +194,19 @@ class Agent:
             _log.warning("not in sync", why=why)
         self._last_failure = why
 
-    def _count(self, actual: Sequence[ActualServer]) -> None:
+    def _count(self, pool: ActualPool) -> None:
+        """By pool and lane together: a replica takes requests while it does so on either."""
+        lane = {server.name: server.state for server in pool.lane}
+        states = [ServerState.READY if lane.get(server.name) is ServerState.READY else server.state for server in pool.servers]
         for state in ServerState:
-            self.metrics.servers.labels(state=state.value).set(sum(server.state is state for server in actual))
+            self.metrics.servers.labels(state=state.value).set(states.count(state))
 
     async def _follow(self) -> None:
         async for manifests in self.watch.snapshots():
-            pods, gateways = engine_pods(manifests), count_gateways(manifests)
+            pods, share = engine_pods(manifests), gateway_share(manifests, self.address)
             self.metrics.pods_seen.set_to_current_time()
-            if (pods, gateways) != (self._pods, self._gateways):
-                self._pods, self._gateways, self._changed_at = pods, gateways, time.monotonic()
+            if (pods, share) != (self._pods, self._share):
+                self._pods, self._share, self._changed_at = pods, share, time.monotonic()
                 self._wake.set()
             self._ask_for_slots()
 

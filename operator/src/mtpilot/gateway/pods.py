@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from mtpilot.api.inference_service import Mode
 from mtpilot.model.names import (
     COMPONENT_GATEWAY,
     ENGINE_CONTAINER,
     ENGINE_PORT,
     ENGINE_PORT_NAME,
     LABEL_COMPONENT,
+    LABEL_MODE,
     LABEL_SERVING,
     LABEL_SLOT,
 )
 from mtpilot.model.snapshot import Manifest
+
+from .shares import Share
 
 SLOTS_FLAG = "--max-running-requests"
 
@@ -35,7 +39,7 @@ class EnginePod:
     """One engine pod with an address.
 
     instance: the pod's uid and the restarts of its engine, so that what was learnt of one process is not held of the next.
-    requested_slots: `--max-running-requests` of its arguments; the engine may run fewer.
+    requested_slots: `--max-running-requests` of its arguments; the engine may run fewer. mode: None where its label says none.
     """
 
     name: str
@@ -45,6 +49,7 @@ class EnginePod:
     port: int
     state: ServerState
     requested_slots: int | None = None
+    mode: Mode | None = None
 
 
 def engine_pods(manifests: Iterable[Manifest]) -> tuple[EnginePod, ...]:
@@ -59,10 +64,16 @@ def engine_pods(manifests: Iterable[Manifest]) -> tuple[EnginePod, ...]:
     return tuple(sorted(by_address.values(), key=lambda pod: (pod.slot, pod.name)))
 
 
-def count_gateways(manifests: Iterable[Manifest]) -> int:
-    """Gateway pods that take requests, this one included: at least 1. They share the slots of the replicas."""
-    gateways = [manifest for manifest in manifests if _is_gateway(manifest)]
-    return max(1, sum(_state(manifest.get("metadata") or {}, manifest.get("status") or {}) is ServerState.READY for manifest in gateways))
+def gateway_share(manifests: Iterable[Manifest], own_address: str | None = None) -> Share:
+    """This gateway among the gateway pods that take requests, by their names; one that takes none yet comes after them."""
+    ready = sorted(
+        (manifest["metadata"].get("name", ""), (manifest.get("status") or {}).get("podIP"))
+        for manifest in manifests
+        if _is_gateway(manifest) and _state(manifest["metadata"], manifest.get("status") or {}) is ServerState.READY
+    )
+    ranks = {address: rank for rank, (_, address) in enumerate(ready)}
+    gateways = max(1, len(ready))
+    return Share(gateways=gateways, rank=ranks.get(own_address, gateways - 1))
 
 
 def _is_gateway(manifest: Manifest) -> bool:
@@ -79,14 +90,16 @@ def _engine_pod(manifest: Manifest) -> EnginePod | None:
         return None
     container = _named(((manifest.get("spec") or {}).get("containers")) or [], ENGINE_CONTAINER)
     engine_status = _named(status.get("containerStatuses") or [], ENGINE_CONTAINER)
+    labels = metadata.get("labels") or {}
     return EnginePod(
         name=metadata.get("name", ""),
         instance=f"{metadata.get('uid', '')}/{engine_status.get('restartCount', 0)}",
-        slot=(metadata.get("labels") or {}).get(LABEL_SLOT, ""),
+        slot=labels.get(LABEL_SLOT, ""),
         address=address,
         port=_named(container.get("ports") or [], ENGINE_PORT_NAME).get("containerPort", ENGINE_PORT),
         state=_state(metadata, status),
         requested_slots=_requested_slots([*(container.get("command") or []), *(container.get("args") or [])]),
+        mode=next((mode for mode in Mode if mode == labels.get(LABEL_MODE)), None),
     )
 
 

@@ -19,6 +19,7 @@ class AgentMetrics:
     failures: Counter = field(init=False)
     pods_seen: Gauge = field(init=False)
     synced: Gauge = field(init=False)
+    limit: Gauge = field(init=False)
     reaction: Histogram = field(init=False)
 
     def __post_init__(self) -> None:
@@ -30,6 +31,9 @@ class AgentMetrics:
         self.failures = Counter("mtpilot_gateway_sync_failures", "Syncs that did not reach the desired servers", registry=registry)
         self.pods_seen = Gauge("mtpilot_gateway_pods_seen_timestamp_seconds", "When pods were last listed or changed", registry=registry)
         self.synced = Gauge("mtpilot_gateway_synced_timestamp_seconds", "When HAProxy last agreed with the pods", registry=registry)
+        self.limit = Gauge(
+            "mtpilot_gateway_contention_limit", "Requests an mtp replica takes before the batch replicas do; 0: no limit", registry=registry
+        )
         self.reaction = Histogram(
             "mtpilot_gateway_reaction_seconds",
             "From a change of the pods to HAProxy having it",

@@ -47,6 +47,11 @@ def gateway_name(service: str) -> str:
     return f"{service}-gateway"
 
 
+def routing_name(service: str) -> str:
+    """The ConfigMap that a gateway's agent reads while it runs."""
+    return f"{gateway_name(service)}-routing"
+
+
 def admin_secret_name(service: str) -> str:
     return f"{service}-admin"
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from mtpilot.api.inference_service import Mode
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.names import ANNOTATION_ROLLOUT_STATE
 from mtpilot.model.plan import EnsureSecret
 from mtpilot.model.slots import RolloutState, Slot, encode_state
@@ -15,6 +16,7 @@ from mtpilot.model.snapshot import HardwareView, Manifest, Service
 from mtpilot.render.children import render_children
 from mtpilot.render.errors import InvalidArguments
 from mtpilot.render.flags_digest import flags_sha256
+from mtpilot.render.routing import contention_limit
 from mtpilot.render.slot import render_slot, slot_from_template, template_digest
 
 _KEPT = 1024
@@ -48,8 +50,8 @@ def _slot(inputs: _Inputs, index: int, mode: Mode) -> Manifest:
 
 
 @lru_cache(maxsize=_KEPT)
-def _children(inputs: _Inputs) -> tuple[Manifest | EnsureSecret, ...]:
-    return render_children(inputs.service, inputs.hardware)
+def _children(inputs: _Inputs, limit: int | None) -> tuple[Manifest | EnsureSecret, ...]:
+    return render_children(inputs.service, inputs.hardware, limit)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -89,9 +91,9 @@ class RenderedTemplates:
                 return carry_state(manifest, state)
         return None
 
-    def children(self) -> tuple[Manifest | EnsureSecret, ...]:
-        """Everything the service owns beside its slots."""
-        return _children(self._inputs)
+    def children(self, calibration: Calibration | None = None) -> tuple[Manifest | EnsureSecret, ...]:
+        """Everything the service owns beside its slots; the calibration says how the gateway shares the load among the modes."""
+        return _children(self._inputs, contention_limit(self._inputs.service.spec, calibration))
 
 
 def carry_state(manifest: Manifest, state: RolloutState) -> Manifest:

@@ -11,6 +11,9 @@ from .gateway import render_gateway
 from .secret import render_admin_secret
 
 
-def render_children(service: Service, hardware: HardwareView | None) -> tuple[Manifest | EnsureSecret, ...]:
-    """All objects except slots. They do not need the hardware class to exist, so a gateway answers even while it is missing."""
-    return (render_admin_secret(service), render_disruption_budget(service), *render_gateway(service, hardware))
+def render_children(service: Service, hardware: HardwareView | None, limit: int | None = None) -> tuple[Manifest | EnsureSecret, ...]:
+    """All objects except slots. They do not need the hardware class to exist, so a gateway answers even while it is missing.
+
+    limit: the contention limit that the gateway is told, see `render.routing`.
+    """
+    return (render_admin_secret(service), render_disruption_budget(service), *render_gateway(service, hardware, limit))

@@ -20,17 +20,21 @@ from mtpilot.model.snapshot import HardwareView, Manifest, Service
 
 from .digest import DIGEST_LENGTH, with_digest
 from .gateway_pod import gateway_pod_spec
-from .haproxy import CONFIG_FILE, haproxy_config
+from .haproxy import CONFIG_FILE, MODES_MAP_FILE, haproxy_config
+from .haproxy_options import KEYS_MAP_FILE
 from .owner import owned_object
+from .routing import render_routing
 
 ANNOTATION_CONFIG_DIGEST = f"{GROUP}/config-digest"
 SERVICE_PORT = 80
+SERVICE_TLS_PORT = 443
 
 
-def render_gateway(service: Service, hardware: HardwareView | None = None) -> tuple[Manifest, ...]:
+def render_gateway(service: Service, hardware: HardwareView | None = None, limit: int | None = None) -> tuple[Manifest, ...]:
     """All objects of the gateway, in the order in which they are applied.
 
-    `hardware` is taken as every renderer takes it; a gateway runs on any node and needs nothing of it.
+    `limit` is the contention limit, see `render.routing`. `hardware` is taken as every renderer takes it; a gateway runs on any
+    node and needs nothing of it.
     """
     config = haproxy_config(service.name, service.spec)
     objects = (
@@ -42,7 +46,7 @@ def render_gateway(service: Service, hardware: HardwareView | None = None) -> tu
         _service(service),
         *((_disruption_budget(service),) if service.spec.gateway.replicas > 1 else ()),
     )
-    return tuple(with_digest(manifest) for manifest in objects)
+    return (render_routing(service, limit), *(with_digest(manifest) for manifest in objects))
 
 
 def _owned(service: Service, api_version: str, kind: str, *, name: str | None = None, **fields: Any) -> Manifest:
@@ -56,7 +60,7 @@ def _selector(service: Service) -> dict[str, str]:
 
 
 def _config_map(service: Service, config: str) -> Manifest:
-    return _owned(service, "v1", "ConfigMap", data={CONFIG_FILE: config})
+    return _owned(service, "v1", "ConfigMap", data={CONFIG_FILE: config, MODES_MAP_FILE: "", KEYS_MAP_FILE: ""})
 
 
 def _role(service: Service) -> Manifest:
@@ -101,7 +105,8 @@ def _deployment(service: Service, config: str) -> Manifest:
 
 def _service(service: Service) -> Manifest:
     """The name that clients use: the InferenceService's own."""
-    ports = [{"name": "http", "port": SERVICE_PORT, "targetPort": GATEWAY_PORT, "protocol": "TCP", "appProtocol": "http"}]
+    name, port = ("https", SERVICE_TLS_PORT) if service.spec.gateway.tls else ("http", SERVICE_PORT)
+    ports = [{"name": name, "port": port, "targetPort": GATEWAY_PORT, "protocol": "TCP", "appProtocol": name}]
     return _owned(service, "v1", "Service", name=service.name, spec={"type": "ClusterIP", "selector": _selector(service), "ports": ports})
 
 

@@ -15,16 +15,21 @@ from mtpilot.model.names import (
     LABEL_COMPONENT,
     LABEL_SERVICE,
     gateway_name,
+    routing_name,
 )
 from mtpilot.model.snapshot import Service
 
 from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV
+from .haproxy_options import TLS_DIR_ENV
 from .timing import whole_seconds
 
 HAPROXY_IMAGE = "haproxy:2.8-alpine"
 AGENT_IMAGE = "mtpilot:0.1.0"
 CONFIG_DIR = "/usr/local/etc/haproxy"
 RUN_DIR = "/var/run/mtpilot"
+ROUTING_DIR = "/etc/mtpilot/routing"
+API_KEYS_DIR = "/etc/mtpilot/api-keys"
+TLS_DIR = "/etc/mtpilot/tls"
 API_ACCESS_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
 PID_FILE = "haproxy.pid"
 USER_ID = 65532
@@ -41,6 +46,7 @@ _SECURITY = {
 
 def gateway_pod_spec(service: Service) -> dict[str, Any]:
     """The pod spec of the gateway's Deployment."""
+    keys, tls = service.spec.gateway.api_keys, service.spec.gateway.tls
     return {
         "serviceAccountName": gateway_name(service.name),
         "automountServiceAccountToken": False,  # HAProxy faces the clients: the token is the agent's alone
@@ -56,10 +62,27 @@ def gateway_pod_spec(service: Service) -> dict[str, Any]:
         "containers": [_haproxy(service), _agent(service)],
         "volumes": [
             {"name": "config", "configMap": {"name": gateway_name(service.name)}},
+            {"name": "routing", "configMap": {"name": routing_name(service.name), "optional": True}},
+            *_optional("api-keys", _secret(keys.secret_name) if keys else None),
+            *_optional("tls", _secret(tls.secret_name) if tls else None),
             {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
             {"name": "api-access", "projected": {"sources": _api_access()}},
         ],
     }
+
+
+def _secret(name: str) -> dict[str, Any]:
+    return {"secret": {"secretName": name, "defaultMode": 0o440}}
+
+
+def _optional(name: str, what: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """A volume or a mount, where there is one."""
+    return [{"name": name, **what}] if what else []
+
+
+def _tls_mount(service: Service) -> list[dict[str, Any]]:
+    """HAProxy's, which loads the certificate, and the agent's, which sees that it was renewed."""
+    return _optional("tls", {"mountPath": TLS_DIR, "readOnly": True} if service.spec.gateway.tls else None)
 
 
 def _api_access() -> list[dict[str, Any]]:
@@ -112,14 +135,18 @@ def _haproxy(service: Service) -> dict[str, Any]:
         "name": "haproxy",
         "image": HAPROXY_IMAGE,
         "command": ["haproxy", "-W", "-db", "-p", f"{RUN_DIR}/{PID_FILE}", "-f", f"{CONFIG_DIR}/{CONFIG_FILE}"],
-        "env": _environment(),
+        "env": [*_environment(), *_optional(TLS_DIR_ENV, {"value": TLS_DIR} if service.spec.gateway.tls else None)],
         "ports": [{"name": "http", "containerPort": GATEWAY_PORT}, {"name": "metrics", "containerPort": GATEWAY_METRICS_PORT}],
         # No liveness probe: a restart would break every open stream, and a HAProxy that hangs for good ends by its own watchdog.
-        "readinessProbe": _probe(HEALTH_PATH, GATEWAY_PORT, period=2, failures=3),
+        "readinessProbe": _probe(HEALTH_PATH, GATEWAY_PORT, period=2, failures=3, scheme="HTTPS" if service.spec.gateway.tls else "HTTP"),
         "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", stop_script(service)]}}},
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": _SECURITY,
-        "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR, "readOnly": True}, {"name": "sockets", "mountPath": RUN_DIR}],
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG_DIR, "readOnly": True},
+            {"name": "sockets", "mountPath": RUN_DIR},
+            *_tls_mount(service),
+        ],
     }
 
 
@@ -137,6 +164,10 @@ def _agent(service: Service) -> dict[str, Any]:
             f"{RUN_DIR}/{ADMIN_SOCKET_FILE}",
             "--port",
             str(AGENT_PORT),
+            "--routing",
+            ROUTING_DIR,
+            *(("--api-keys", API_KEYS_DIR) if service.spec.gateway.api_keys else ()),
+            *(("--tls", TLS_DIR) if service.spec.gateway.tls else ()),
         ],
         "env": _environment(),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
@@ -149,14 +180,18 @@ def _agent(service: Service) -> dict[str, Any]:
         "securityContext": _SECURITY,
         "volumeMounts": [
             {"name": "sockets", "mountPath": RUN_DIR},
+            {"name": "routing", "mountPath": ROUTING_DIR, "readOnly": True},
+            # The clients' keys are the agent's alone: HAProxy gets hashes.
+            *_optional("api-keys", {"mountPath": API_KEYS_DIR, "readOnly": True} if service.spec.gateway.api_keys else None),
+            *_tls_mount(service),
             {"name": "api-access", "mountPath": API_ACCESS_DIR, "readOnly": True},
         ],
     }
 
 
-def _probe(path: str, port: int, *, period: int, failures: int) -> dict[str, Any]:
+def _probe(path: str, port: int, *, period: int, failures: int, scheme: str = "HTTP") -> dict[str, Any]:
     return {
-        "httpGet": {"path": path, "port": port, "scheme": "HTTP"},
+        "httpGet": {"path": path, "port": port, "scheme": scheme},
         "periodSeconds": period,
         "timeoutSeconds": 2,
         "failureThreshold": failures,

@@ -10,7 +10,21 @@ from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.types import parse_duration
 from mtpilot.model.names import GATEWAY_METRICS_PORT, GATEWAY_PORT
 
+from .haproxy_options import (
+    RETRY_AFTER_SECONDS,
+    api_keys,
+    conversation_key,
+    conversation_places,
+    conversation_table,
+    error_body,
+    tls,
+)
+
 BACKEND = "engines"
+LANE = "mtp"  # where mtp replicas take requests up to their contention limit
+AGAIN_SERVER = "again"
+AGAIN_SOCKET_FILE = "again.sock"
+MODES_MAP_FILE = "modes.map"  # server → mode; empty as a file, the agent fills it
 HOLD_SERVER = "hold"
 LEAVING_SERVER = "leaving/now"
 SERVER_PREFIX = "r"
@@ -21,12 +35,19 @@ NOTHING_WAITS_FILE = "nothing-waits"  # beside the admin socket, see gateway/age
 CONFIG_FILE = "haproxy.cfg"
 HEALTH_PATH = "/healthz"
 REPLICA_HEADER = "x-mtpilot-replica"
+MODE_HEADER = "x-mtpilot-mode"
+REQUEST_ID_HEADER = "x-request-id"
+PRIORITY_HEADER = "x-mtpilot-priority"
+BATCH_CLASS = "batch"
 
 # NB: HAProxy waits min(1 s, `timeout connect`) before it tries the same server again; a held request looks for a replica this often.
 CONNECT_TIMEOUT_SECONDS = 0.5
 # NB: two descriptors a request; containers and hosts give a process 20 000 at the least.
 MAX_CONNECTIONS = 8000
 STREAM_TIMEOUT = "24h"
+MAX_BODY_BYTES = 10 * 2**20
+REQUEST_TIMEOUT_SECONDS = 10  # for a request's header and the first 16 KiB of its body
+CLIENT_TIMEOUT_SECONDS = 300  # for each further part of the body, and for a client to read what it is sent
 
 _ERRORS = (
     (400, "invalid_request_error", "bad_request", "The request is not valid HTTP."),
@@ -37,19 +58,13 @@ _ERRORS = (
     (503, "server_error", "no_replica", "No replica could take the request within the queue time."),
     (504, "server_error", "replica_timeout", "The replica did not answer in time."),
 )
-RETRY_AFTER_SECONDS = 5
-
-
-def _error_body(kind: str, code: str, message: str) -> str:
-    """OpenAI's error object; the text has no quote that HAProxy's single quotes could not hold."""
-    return f'{{"error":{{"message":"{message}","type":"{kind}","param":null,"code":"{code}"}}}}'
 
 
 def _http_errors() -> str:
     lines = []
     for status, kind, code, message in _ERRORS:
         retry = f" hdr Retry-After {RETRY_AFTER_SECONDS}" if status == 503 else ""
-        lines.append(f"    http-error status {status} content-type application/json string '{_error_body(kind, code, message)}'{retry}")
+        lines.append(f"    http-error status {status} content-type application/json string '{error_body(kind, code, message)}'{retry}")
     return "\n".join(lines)
 
 
@@ -59,20 +74,40 @@ def queue_retries(queue_timeout_seconds: float) -> int:
 
 
 def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
-    """The text of haproxy.cfg, for HAProxy 2.6 and later.
+    """The text of haproxy.cfg, for HAProxy 2.8 and later.
 
-    Every path and address comes from the environment: MTPILOT_RUN_DIR (directory of the admin socket) and POD_IP.
+    Every path and address comes from the environment: MTPILOT_RUN_DIR (directory of the admin socket), POD_IP and, with TLS,
+    MTPILOT_TLS_DIR (of certificate and key).
     """
     queue_seconds = parse_duration(spec.gateway.queue_timeout).total_seconds()
+    servers = [f"{SERVER_PREFIX}{number}" for number in range(POOL_SIZE)]
     return _TEMPLATE.format(
         service=service_name,
         queue_ms=max(1, round(queue_seconds * 1000)),
         connect_ms=round(CONNECT_TIMEOUT_SECONDS * 1000),
         retries=queue_retries(queue_seconds),
         errors=_http_errors(),
-        not_found=_error_body("invalid_request_error", "not_found", "Only /v1/ is served here."),
+        not_found=error_body("invalid_request_error", "not_found", "Only /v1/ is served here."),
         max_connections=MAX_CONNECTIONS,
         stream_timeout=STREAM_TIMEOUT,
+        request_timeout=REQUEST_TIMEOUT_SECONDS,
+        client_timeout=CLIENT_TIMEOUT_SECONDS,
+        max_body=MAX_BODY_BYTES,
+        max_body_digits=len(str(MAX_BODY_BYTES)),
+        too_large=error_body("invalid_request_error", "request_too_large", f"A request has at most {MAX_BODY_BYTES} bytes."),
+        no_length=error_body("invalid_request_error", "length_required", "A request with a body needs Content-Length."),
+        queue_full=error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
+        priority_header=PRIORITY_HEADER,
+        batch_class=BATCH_CLASS,
+        tls=tls(spec),
+        conversation_key=conversation_key(spec),
+        conversation_lane=conversation_places(spec, LANE, servers),
+        conversation_pool=conversation_places(spec, BACKEND, servers),
+        conversation_table=conversation_table(spec),
+        api_keys=api_keys(spec),
+        queue_length=spec.gateway.queue_length,
+        batch_queue_length=spec.gateway.batch_queue_length,
+        retry_after=RETRY_AFTER_SECONDS,
         run_dir=RUN_DIR_ENV,
         admin_socket=ADMIN_SOCKET_FILE,
         port=GATEWAY_PORT,
@@ -80,6 +115,12 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         health_path=HEALTH_PATH,
         backend=BACKEND,
         replica_header=REPLICA_HEADER,
+        mode_header=MODE_HEADER,
+        request_id=REQUEST_ID_HEADER,
+        lane=LANE,
+        again=AGAIN_SERVER,
+        again_socket=AGAIN_SOCKET_FILE,
+        modes_map=MODES_MAP_FILE,
         prefix=SERVER_PREFIX,
         last_server=POOL_SIZE - 1,
         hold=HOLD_SERVER,
@@ -90,7 +131,14 @@ _TEMPLATE = """\
 # Gateway of InferenceService {service}. Rendered by mtpilot: a change here is overwritten.
 global
     maxconn {max_connections}
+    # One thread: between the look at the lane's free places and the taking of one nothing else can happen.
     nbthread 1
+    default-path config
+    # A soft stop or a reload closes no idle connection, on which a client may be sending just then: it closes with its next answer.
+    close-spread-time infinite
+    # The key of tls.crt is in tls.key.
+    ssl-load-extra-del-ext
+    ssl-default-bind-options ssl-min-ver TLSv1.2
     log stdout format raw daemon
     stats socket "${{{run_dir}}}/{admin_socket}" mode 600 level admin expose-fd listeners
 
@@ -114,37 +162,88 @@ defaults
     option redispatch 1
     timeout connect {connect_ms}ms
     timeout queue {queue_ms}ms
-    timeout http-request 30s
+    timeout http-request {request_timeout}s
     timeout http-keep-alive 100s
-    timeout client {stream_timeout}
+    timeout client {client_timeout}s
     timeout client-fin 30s
     timeout server {stream_timeout}
+    timeout check 2s
+    # Finds a host that is gone before the API server says so; whether an engine may serve is the agent's to say.
+    default-server check inter 2s fall 2 rise 1
 {errors}
 
 frontend openai
-    bind "${{POD_IP}}:{port}"
+    bind "${{POD_IP}}:{port}"{tls}
     monitor-uri {health_path}
+    # An id that is no plain word is replaced: it goes into logs and other systems.
+    acl one_id req.hdr_cnt({request_id}) eq 1
+    acl plain_id req.hdr({request_id}) -m reg ^[A-Za-z0-9._:-]{{1,128}}$
+    http-request set-header {request_id} %[uuid] if !one_id || !plain_id
+    http-request set-var(txn.request_id) req.hdr({request_id})
+    http-after-response set-header {request_id} %[var(txn.request_id)] if {{ var(txn.request_id) -m found }}
     acl api path_beg /v1/
     acl climbs path,url_dec -m sub /../
     http-request return status 404 content-type application/json string '{not_found}' if !api
     http-request return status 404 content-type application/json string '{not_found}' if climbs
+{api_keys}    # A body without a length could not be bounded, and where two servers may disagree on its end a request can be smuggled.
+    acl length req.hdr(content-length) -m found
+    acl chunked req.hdr(transfer-encoding) -m found
+    acl sends method POST PUT PATCH
+    acl too_large req.hdr_val(content-length) gt {max_body}
+    # A number of 32 bits to HAProxy, so the digits count first.
+    acl too_large req.hdr(content-length),length gt {max_body_digits}
+    http-request return status 411 content-type application/json string '{no_length}' if chunked || sends !length
+    http-request return status 413 content-type application/json string '{too_large}' if too_large
+    # No engine slot for a client that sends its request byte by byte.
+    http-request wait-for-body time {request_timeout}s if length
+{conversation_key}    # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
+    acl room be_conn_free({lane}) gt 0
+    acl none be_conn_free({backend}) lt 0
+    acl low req.hdr({priority_header}) -i {batch_class}
+    acl full queue({backend}) ge {queue_length}
+    acl low_full queue({backend}) ge {batch_queue_length}
+    acl held be_conn({backend}) ge {queue_length}
+    acl low_held be_conn({backend}) ge {batch_queue_length}
+    http-request set-priority-class int(1) if low
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if !room full
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if low !room low_full
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if none held
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if low none low_held
     # While this gateway is being ended kept connections close with their next answer, and their clients connect to another one.
     http-after-response set-header connection close if {{ nbsrv(leaving) gt 0 }}
+    # An mtp replica takes a request while it has fewer than its limit; no request waits there.
+    use_backend {lane} if room
+    default_backend {backend}
+
+backend {lane}
+    balance leastconn
+    http-response set-header {replica_header} "%[srv_name]" if !{{ srv_name {again} }}
+    http-response set-header {mode_header} {lane} if !{{ srv_name {again} }}
+{conversation_lane}    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
+    # Whose replica left before it could be reached starts anew below, where all replicas are and where requests can wait.
+    server {again} "unix@${{{run_dir}}}/{again_socket}" backup no-check
+
+frontend {again}
+    bind "unix@${{{run_dir}}}/{again_socket}" mode 600
     default_backend {backend}
 
 backend {backend}
+    # By requests in flight against weight; the weights stand as the slots do.
     balance leastconn
     http-response set-header {replica_header} "%[srv_name]"
-    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
+    http-response set-header {mode_header} "%[srv_name,map({modes_map})]" if {{ srv_name,map({modes_map}) -m found }}
+{conversation_pool}    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Nothing listens there: while no replica is usable a request waits here, and looks for one at each of its retries.
-    server {hold} 127.0.0.1:1 backup
-
+    server {hold} 127.0.0.1:1 backup no-check
+{conversation_table}
 backend leaving
     # A switch, not a destination: the agent sets it ready when the pod is being ended.
-    server now 127.0.0.1:1 disabled
+    server now 127.0.0.1:1 disabled no-check
 
 frontend metrics
     bind "${{POD_IP}}:{metrics_port}"
+    # A scraper's idle connection must not hold a HAProxy that is to end.
+    option httpclose
     http-request return status 404 content-type text/plain string "not found" if !{{ path /metrics }}
     http-request set-query "scope=global&scope=frontend&scope=backend&scope=server&no-maint"
     http-request use-service prometheus-exporter

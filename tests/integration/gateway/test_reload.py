@@ -1,0 +1,83 @@
+"""A configuration that is loaded anew, and how fast a change of the pods is there, on a gateway with many replicas."""
+
+import asyncio
+import time
+from statistics import quantiles
+
+from mtpilot.gateway.pods import ServerState
+from tests.integration.gateway.conftest import fresh_address
+from tests.integration.gateway.stage import until
+from tests.unit.gateway.pods import pod
+
+
+async def test_a_reload_drops_nothing(stage, new_engine) -> None:
+    """An open stream, requests that wait and a steady load over three reloads."""
+    stage.limits.limit = 1
+    mtp, batch = await new_engine(answers=True), await new_engine(answers=True)
+    stage.say(pod("chat-r0", mtp.address, slots=4, mode="mtp"), pod("chat-r1", batch.address, slots=2, mode="batch"))
+    await stage.until_lane(r0=1)
+    stop, answers = asyncio.Event(), []
+
+    async def client(name: int) -> None:
+        number = 0
+        while not stop.is_set():
+            marker = f"{name}-{number}"
+            answer = await stage.post(marker)
+            answers.append((answer.status, answer.body.get("marker") == marker))
+            number += 1
+            await asyncio.sleep(0.01)
+
+    async with stage.session.post(f"{stage.haproxy.url}/v1/stream", data=b"{}") as stream:
+        engine = mtp if mtp.running else batch
+        engine.events.put_nowait("before")
+        assert await stream.content.readuntil(b"\n\n") == b"data: before\n\n"
+        clients = [asyncio.create_task(client(name)) for name in range(8)]
+        for _ in range(3):
+            before = stage.haproxy.worker()
+            stage.haproxy.reload()
+            await until(lambda: stage.haproxy.worker() != before, 5)  # noqa: B023
+            served = len(answers)
+            await until(lambda: len(answers) >= served + 30, 8)  # noqa: B023
+        engine.events.put_nowait("after")
+        assert await stream.content.readuntil(b"\n\n") == b"data: after\n\n"
+        engine.events.put_nowait(None)
+        assert await stream.content.read() == b"data: [DONE]\n\n"
+        stop.set()
+        await asyncio.gather(*clients)
+    assert set(answers) == {(200, True)}
+    received = [marker for engine in (mtp, batch) for marker in engine.received if marker]
+    assert len(received) == len(set(received)) == len(answers)
+    assert stage.agent.ready
+
+
+async def test_a_change_among_a_hundred_replicas_is_there_within_half_a_second(stage) -> None:
+    stage.limits.limit = 2
+    addresses = [fresh_address() for _ in range(100)]
+
+    def pods(gone: int | None) -> list:
+        return [
+            pod(f"chat-r{number}", address, mode="mtp" if number < 50 else "batch", serving=number != gone)
+            for number, address in enumerate(addresses)
+        ]
+
+    async def taking() -> int:
+        pool = await stage.haproxy.admin.pool()
+        return sum(server.state is ServerState.READY for server in (*pool.servers, *pool.lane))
+
+    stage.say(*pods(None))
+
+    async def all_there() -> bool:
+        return await taking() == 100
+
+    async def one_gone() -> bool:
+        return await taking() == 99
+
+    await until(all_there, 5)
+    seconds = []
+    for number in range(20):
+        for gone, there in ((5 * number, one_gone), (None, all_there)):
+            began = time.monotonic()
+            stage.say(*pods(gone))
+            await until(there)
+            seconds.append(time.monotonic() - began)
+    assert quantiles(seconds, n=100)[98] < 0.5, seconds
