@@ -25,7 +25,7 @@ bench-gateway: env ## This gateway beside HAProxy, sglang-router and smg on one 
 	$(RUN) python -m e2e.bench_gateway $(BENCH_GATEWAY_ARGS)
 
 .PHONY: test
-test: env toolchain test-fast test-contract test-integration ## All tests: fast ones first, then those on a real control plane
+test: env toolchain test-fast test-contract test-replay test-integration ## All tests: fast ones first, then those on a real control plane
 
 .PHONY: check
 check: env ## Format, lint, types, import layers, generated files up to date, links in docs
@@ -45,6 +45,10 @@ test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries ea
 .PHONY: test-contract
 test-contract: env ## Simulator and rendered arguments against SGLang's recordings and flag list
 	$(RUN) pytest -n 2 tests/contract $(PYTEST_ARGS)
+
+.PHONY: test-replay
+test-replay: env ## The laboratory's table and optimum from the project's own code
+	$(RUN) pytest -n 2 tests/replay $(PYTEST_ARGS)
 
 .PHONY: test-integration
 test-integration: env toolchain ## Tests against the real API server, scheduler, Prometheus, HAProxy and the simulator

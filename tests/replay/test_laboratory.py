@@ -47,7 +47,7 @@ def cells(part: str) -> dict[str, tuple[Site, Load, Calibration]]:
 
 @cache
 def optima() -> dict[str, float]:
-    found = {}
+    found: dict[str, float] = {}
     for task in tasks([LAB]):
         pairs, loads = [all_pairs()[pair] for pair in task.pairs], [load_of(task, pair) for pair in task.pairs]
         solved = optimum.solve(pairs, loads, replicas=task.replicas, flip_minutes=task.flip_minutes)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,12 @@ async def three(new_stage, new_engine):
     return stage, engines
 
 
-async def replicas(stage, count: int, body: dict | None = None, **headers: str) -> list[str]:
+async def replicas(stage, count: int, body: dict[str, Any] | None = None, **headers: str) -> list[str]:
     data = json.dumps(body or {}).encode()
     return [(await stage.post("x", data=data, **headers)).headers["x-mtpilot-replica"] for _ in range(count)]
 
 
-def turns(count: int) -> list[dict]:
+def turns(count: int) -> list[dict[str, Any]]:
     """A conversation's requests: each has all that was said before."""
     said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is a flip?"}]
     bodies = []

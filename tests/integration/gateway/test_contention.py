@@ -1,13 +1,14 @@
 """Which mode takes a request: the rule, measured on the real HAProxy."""
 
 import asyncio
+from typing import Any
 
 from tests.integration.gateway.conftest import fresh_address
-from tests.integration.gateway.stage import until
+from tests.integration.gateway.stage import Stage, until
 from tests.unit.gateway.pods import pod
 
 
-async def mixed(stage, new_engine, *, limit, mtp_slots=8, batch_slots=32):
+async def mixed(stage: Stage, new_engine: Any, *, limit: int | None, mtp_slots: int = 8, batch_slots: int = 32) -> tuple[Any, Any]:
     """One replica of each mode, r0 mtp and r1 batch."""
     mtp, batch = await new_engine(), await new_engine()
     stage.limits.limit = limit
@@ -20,7 +21,7 @@ async def mixed(stage, new_engine, *, limit, mtp_slots=8, batch_slots=32):
     return mtp, batch
 
 
-async def send(stage, count, *engines):
+async def send(stage: Stage, count: int, *engines: Any) -> list[asyncio.Task[Any]]:
     """Requests one after the other, each seen by an engine before the next is sent."""
     before = sum(engine.running for engine in engines)
     requests = []

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,8 @@ async def keyed(new_stage, new_engine, tmp_path: Path):
 
 
 async def ask(stage: Stage, key: str | None, marker: str = "x"):
-    return await stage.post(marker, **({} if key is None else {"Authorization": key}))
+    headers: Any = {} if key is None else {"Authorization": key}
+    return await stage.post(marker, **headers)
 
 
 async def test_only_known_keys_pass(keyed) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from statistics import quantiles
+from typing import Any
 
 from mtpilot.gateway.pods import ServerState
 from tests.integration.gateway.conftest import fresh_address
@@ -54,7 +55,7 @@ async def test_a_change_among_a_hundred_replicas_is_there_within_half_a_second(s
     stage.limits.limit = 2
     addresses = [fresh_address() for _ in range(100)]
 
-    def pods(gone: int | None) -> list:
+    def pods(gone: int | None) -> list[Any]:
         return [
             pod(f"chat-r{number}", address, mode="mtp" if number < 50 else "batch", serving=number != gone)
             for number, address in enumerate(addresses)

@@ -3,6 +3,7 @@
 import asyncio
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,8 @@ async def test_bad_input_gets_its_status_and_disturbs_nobody(short_stage, new_en
     stage, engine = short_stage, await new_engine(answers=True)
     stage.say(pod(address=engine.address, slots=64))
     await stage.until_ready(engine.address)
-    stop, others = asyncio.Event(), []
+    stop = asyncio.Event()
+    others: list[Any] = []
 
     async def other() -> None:
         while not stop.is_set():
@@ -168,7 +170,7 @@ async def test_a_slow_body_takes_no_slot(short_stage, new_engine) -> None:
     assert {reply.statuses for reply in await asyncio.gather(*slow)} == {(408,)}
 
 
-async def fill(stage, engine, count: int) -> list[asyncio.Task]:
+async def fill(stage, engine, count: int) -> list[asyncio.Task[Any]]:
     requests = [asyncio.create_task(stage.post(f"first-{number}")) for number in range(count)]
     await until(lambda: engine.running == 1)
     await asyncio.sleep(0.2)
