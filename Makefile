@@ -19,6 +19,10 @@ FAST_TESTS := tests/unit tests/property tests/golden
 demo: env toolchain ## Flip a real InferenceService under load, with report in out/demo (about 4 min; 10 more the first time, to build the tools)
 	$(RUN) python -m e2e.demo $(DEMO_ARGS)
 
+.PHONY: bench-policy
+bench-policy: env ## Every policy on recorded loads against the optimum, with report in out/bench-policy
+	$(RUN) python -m e2e.bench_policy $(BENCH_POLICY_ARGS)
+
 .PHONY: bench-gateway
 bench-gateway: env ## This gateway beside HAProxy, sglang-router and smg on one simulated fleet, with report in out/bench-gateway (about 6 min)
 	$(RUN) python -m e2e.toolchain ensure haproxy
