@@ -36,10 +36,12 @@ def writes(path: Path, *, since: int, namespace: str | None = None, account: str
 def refusals(path: Path) -> list[str]:
     """Requests of the operator or of a gateway's agent that were refused for lack of rights.
 
-    A gateway's Role goes with its service, so what an agent asks after that does not count.
+    A gateway's Role goes with its service, so what an agent asks after that does not count; nor does what is granted at another
+    time: an API server that has just started refuses for a moment, until it knows the roles.
     """
     refused: list[str] = []
     going: set[str] = set()
+    granted: set[str] = set()
     with path.open("rb") as log:
         for line in log:
             event: dict[str, Any] = json.loads(line)
@@ -48,6 +50,10 @@ def refusals(path: Path) -> list[str]:
             if event["verb"] in {"delete", "deletecollection"} and target.get("resource") in {"namespaces", "inferenceservices"}:
                 going.add(str(target.get("name") if target["resource"] == "namespaces" else namespace))
             of_ours = user == ACCOUNT or user.endswith("-gateway")
-            if of_ours and namespace not in going and (event.get("responseStatus") or {}).get("code") == 403:
-                refused.append(f"{user}: {event['verb']} {event['requestURI']}")
-    return refused
+            request = f"{user}: {event['verb']} {event['requestURI'].partition('?')[0]}"
+            code = (event.get("responseStatus") or {}).get("code")
+            if of_ours and code == 200:
+                granted.add(request)
+            if of_ours and namespace not in going and code == 403:
+                refused.append(request)
+    return [request for request in refused if request not in granted]
