@@ -8,7 +8,7 @@ from mtpilot.api.inference_service import Mode
 from mtpilot.api.throughput_profile import ThroughputProfileSpec
 from mtpilot.curves.conclusion import HIGH, Conclusion
 from mtpilot.curves.curve import ThroughputCurve
-from mtpilot.curves.of_profile import conclusion_at, context_buckets, curve_pair, errors_of, fit_in_force
+from mtpilot.curves.of_profile import conclusion_of, context_buckets, curve_pair, errors_of, fit_in_force
 from mtpilot.curves.report import fit_words
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def draw(spec: ThroughputProfileSpec, path: Path, *, title: str) -> None:
 
 def _panel(axes: "Axes", spec: ThroughputProfileSpec, context_tokens: int, *, alone: bool) -> None:
     pair, _ = curve_pair(spec, context_tokens)
-    conclusion = conclusion_at(spec, context_tokens)
+    conclusion = conclusion_of(spec, pair)
     errors = dict(zip((Mode.MTP, Mode.BATCH), errors_of(fit_in_force(spec)), strict=True))
     most = 1.15 * max(pair.mtp.slots, pair.batch.slots)
     for mode in (Mode.BATCH, Mode.MTP):
