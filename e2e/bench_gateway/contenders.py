@@ -108,6 +108,27 @@ class Direct:
         """There is nothing to end."""
 
 
+@dataclass(slots=True, kw_only=True)
+class OneProcess:
+    """What the contenders share that are one process at one place: where it listens, which it is, and its end."""
+
+    place: Place
+    _process: Process | None = field(default=None, init=False)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return (self.place.url,)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return (self._process.pid,) if self._process else ()
+
+    async def stop(self) -> None:
+        """SIGTERM, then SIGKILL."""
+        if self._process is not None:
+            await self._process.stop(grace_seconds=END_SECONDS)
+
+
 _PLAIN_CONFIG = """\
 global
     maxconn 8000
@@ -130,20 +151,10 @@ backend engines
 
 
 @dataclass(slots=True, kw_only=True)
-class PlainHAProxy:
+class PlainHAProxy(OneProcess):
     """HAProxy as its manual has it for streams: least-conn, the engines' slots as maxconn, connections to servers kept, no delay."""
 
-    place: Place
     removal: str = "runtime API: `set server … state drain`, later `set maxconn server …` and `set server … state ready`"
-    _process: Process | None = field(default=None, init=False)
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        return (self.place.url,)
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return (self._process.pid,) if self._process else ()
 
     async def start(self, replicas: Sequence[Replica]) -> None:
         place = self.place
@@ -171,20 +182,11 @@ class PlainHAProxy:
         if answer:
             raise BenchError(f"HAProxy did not take {command!r}: {answer}")
 
-    async def stop(self) -> None:
-        await end(self._process)
-
 
 def launch(command: Sequence[str | Path], place: Place, name: str, environment: dict[str, str] | None = None) -> Process:
     """Start a contender's process with its log in its folder."""
     with (place.folder / f"{name}.log").open("ab") as log:
         return Process.start(command, pid_file=place.folder / f"{name}.pid", output=log, environment=os.environ | (environment or {}))
-
-
-async def end(process: Process | None) -> None:
-    """SIGTERM, then SIGKILL."""
-    if process is not None:
-        await process.stop(grace_seconds=END_SECONDS)
 
 
 async def until_open(place: Place) -> None:

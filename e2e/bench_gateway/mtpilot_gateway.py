@@ -6,16 +6,16 @@ The bench plays the API server and the operator: it says which pods there are, w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from e2e.bench_gateway.contenders import READY_SECONDS, Place, end, launch, until_open
+from e2e.bench_gateway.contenders import READY_SECONDS, OneProcess, launch, until_open
 from e2e.bench_gateway.fleet import PORT, Replica, poll
-from e2e.clusters.local.process import Process
+from e2e.bench_gateway.said import SaidLimits, SaidPods
 from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.gateway.admin_socket import AdminSocket
 from mtpilot.gateway.agent import Agent
@@ -34,23 +34,6 @@ _SPEC: dict[str, Any] = {
     "modes": {"mtp": {"maxRunningRequests": 4}, "batch": {"maxRunningRequests": 16}},
     "gateway": {"replicas": 1, "queueTimeout": "60s"},
 }
-
-
-@dataclass(slots=True)
-class _SaidPods:
-    queue: asyncio.Queue[tuple[Manifest, ...]] = field(default_factory=asyncio.Queue)
-
-    async def snapshots(self) -> AsyncIterator[tuple[Manifest, ...]]:
-        while True:
-            yield await self.queue.get()
-
-
-@dataclass(slots=True)
-class _SaidLimit:
-    limit: int | None
-
-    def contention_limit(self) -> int | None:
-        return self.limit
 
 
 def pod(replica: Replica, *, serving: bool) -> Manifest:
@@ -72,24 +55,14 @@ def pod(replica: Replica, *, serving: bool) -> Manifest:
 
 
 @dataclass(slots=True, kw_only=True)
-class MtpilotGateway:
+class MtpilotGateway(OneProcess):
     """limit: the contention limit that the operator publishes."""
 
-    place: Place
     limit: int | None
     removal: str = "the operator sets the label serving=false on the pod; the agent tells HAProxy; the new pod's Ready brings it back"
-    _process: Process | None = field(default=None, init=False)
-    _watch: _SaidPods = field(default_factory=_SaidPods, init=False)
+    _watch: SaidPods = field(default_factory=SaidPods, init=False)
     _agent: asyncio.Task[None] | None = field(default=None, init=False)
     _pods: dict[str, Manifest] = field(default_factory=dict, init=False)
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        return (self.place.url,)
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return (self._process.pid,) if self._process else ()
 
     @property
     def _admin(self) -> AdminSocket:
@@ -113,7 +86,7 @@ class MtpilotGateway:
             gateway=self._admin,
             engines=HttpEngineSlots(self.place.session),
             nothing_waits=folder / NOTHING_WAITS_FILE,
-            limits=_SaidLimit(self.limit),
+            limits=SaidLimits(self.limit),
             address=self.place.address,
         )
         self._agent = asyncio.create_task(agent.run())
@@ -151,4 +124,4 @@ class MtpilotGateway:
         if self._agent is not None:
             self._agent.cancel()
             await asyncio.gather(self._agent, return_exceptions=True)
-        await end(self._process)
+        await OneProcess.stop(self)

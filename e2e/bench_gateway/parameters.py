@@ -30,14 +30,13 @@ class Parameters:
     """Sizes of one run. Shares are of the fleet's throughput with all slots full; seconds are of this machine's clock.
 
     time_scale: how many times faster than the published curve the simulators run.
-    phases: (seconds, share) one after the other: the mixed load. flip_share: of the load while a replica is replaced.
+    phases: (seconds, share) one after the other: the mixed load.
     """
 
     modes: tuple[str, ...] = ("mtp", "mtp", "batch", "batch")
     time_scale: float = 10.0
     full_tokens_per_second: float = 2 * 234.0 + 2 * 320.19
     phases: tuple[tuple[float, float], ...] = ((8.0, 0.12), (8.0, 0.4), (10.0, 0.22))
-    flip_share: float = 0.3
     flip_most_seconds: float = 40.0
     settle_seconds: float = 0.5
     latency_requests: int = 400
@@ -61,17 +60,10 @@ class Parameters:
 
     def mixed_load(self) -> Schedule:
         """The same arrivals, sizes and order for every contender."""
-        return self._load(self.phases, self.seed)
-
-    def flip_load(self, seconds: float) -> Schedule:
-        """Steady arrivals, for as long as a flip may take."""
-        return self._load(((seconds, self.flip_share),), self.seed + 1)
-
-    def _load(self, phases: tuple[tuple[float, float], ...], seed: int) -> Schedule:
-        draw = random.Random(seed)
+        draw = random.Random(self.seed)
         requests: list[Request] = []
         begin = 0.0
-        for seconds, share in phases:
+        for seconds, share in self.phases:
             at = begin + draw.expovariate(share * self.requests_per_second_full)
             while at < begin + seconds:
                 requests.append(Request(at_seconds=at, input_tokens=draw.choice(INPUT_TOKENS), output_tokens=draw.choice(OUTPUT_TOKENS)))

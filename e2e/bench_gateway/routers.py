@@ -7,14 +7,13 @@ for 5 s first. Both take it in by `POST /workers` and ask its health before they
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
-from e2e.bench_gateway.contenders import GATEWAY_PORT, READY_SECONDS, Place, end, launch
+from e2e.bench_gateway.contenders import GATEWAY_PORT, READY_SECONDS, OneProcess, launch
 from e2e.bench_gateway.fleet import Replica, poll
-from e2e.clusters.local.process import Process
 
 _METRICS_PORT = 29000
 
@@ -30,22 +29,12 @@ def smg(environment: Path) -> tuple[str | Path, ...]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Router:
+class Router(OneProcess):
     """command: its start, from the functions above. policy: one of its own names. All else stands at its defaults."""
 
-    place: Place
     command: tuple[str | Path, ...]
     policy: str
     removal: str = "`DELETE /workers/{id}`, later `POST /workers`"
-    _process: Process | None = field(default=None, init=False)
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        return (self.place.url,)
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return (self._process.pid,) if self._process else ()
 
     async def start(self, replicas: Sequence[Replica]) -> None:
         place = self.place
@@ -88,6 +77,3 @@ class Router:
                 return False
 
         await poll(healthy, READY_SECONDS, f"{self.policy} to have {len(urls)} healthy workers")
-
-    async def stop(self) -> None:
-        await end(self._process)

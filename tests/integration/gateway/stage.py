@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import aiohttp
 from yarl import URL
 
+from e2e.bench_gateway.said import SaidLimits, SaidPods
 from mtpilot.gateway.agent import Agent
 from mtpilot.gateway.certificate import FileCertificates
 from mtpilot.gateway.desired import ActualServer
@@ -19,27 +20,6 @@ from mtpilot.model.snapshot import Manifest
 from mtpilot.render.haproxy import NOTHING_WAITS_FILE
 from tests.integration.gateway.engine import Engine
 from tests.integration.gateway.haproxy import HAProxy
-
-
-@dataclass(slots=True)
-class SaidPods:
-    """A PodWatch that yields what it is told, and nothing before that: an API server that does not answer."""
-
-    queue: asyncio.Queue[tuple[Manifest, ...]] = field(default_factory=asyncio.Queue)
-
-    async def snapshots(self) -> AsyncIterator[tuple[Manifest, ...]]:
-        while True:
-            yield await self.queue.get()
-
-
-@dataclass(slots=True)
-class SaidLimits:
-    """The contention limit that a test publishes."""
-
-    limit: int | None = None
-
-    def contention_limit(self) -> int | None:
-        return self.limit
 
 
 @dataclass(slots=True)
