@@ -25,6 +25,9 @@ from mtpilot.simulate.loads import Load, scaled
 from mtpilot.simulate.schedules import SCHEDULES
 from mtpilot.simulate.traces import Trace, read_trace
 
+import os
+import numpy as np
+BEFORE_MINUTES = int(os.environ.get("BM","1440"))
 DATA = Path(__file__).resolve().parents[1] / "data"
 LAB, WIDE, CLOSED = PARTS = ("lab", "wide", "closed")
 TUNED, HELD_OUT = HALVES = ("tuned", "held out")
@@ -106,6 +109,17 @@ def load_of(task: Task, pair: str) -> Load:
         return next(load for load in (make(task.replicas) for make in SCHEDULES) if load.name == task.load)
     peak = task.share * FluidFleet(all_pairs()[pair], task.replicas, by_latency=False).of(task.replicas, 0).capacity
     return scaled(trace_of(task.load, DAYS[task.part]), peak_tokens_per_second=peak, seed=SEEDS[task.part])
+
+
+def before_of(task: Task, load: Load) -> Load | None:
+    """What the fleet served before a wide load began: the day before; the same again where a trace is not longer than a day."""
+    if task.part != WIDE:
+        return None
+    trace = read_trace(DATA / "traces" / f"{TRACES[task.load]}.csv")
+    if trace.minutes <= 1440:
+        return Load(name="before", values=np.tile(load.values, -(-BEFORE_MINUTES // load.minutes)), output_tokens=load.output_tokens)
+    scale = load.values.sum() / trace.day(1).requests_per_minute.sum() 
+    return Load(name="before", values=trace.day(0).requests_per_minute[-BEFORE_MINUTES:] * scale, output_tokens=load.output_tokens)
 
 
 def tasks(parts: Iterable[str], sample: int | None = None) -> list[Task]:

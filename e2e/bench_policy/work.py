@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from e2e.bench_policy.cells import CLOSED, WIDE, Task, all_pairs, half_of, load_of
+from e2e.bench_policy.cells import CLOSED, WIDE, Task, all_pairs, before_of, half_of, load_of
 from mtpilot.model.calibration import Calibration
 from mtpilot.simulate import catalogue, optimum
 from mtpilot.simulate.compare import bound
@@ -104,7 +104,8 @@ def _open(task: Task) -> list[Cell]:
     moving = (*_MOVING, *((UNCALIBRATED,) if task.part != WIDE else ()))
     cells = []
     for i, pair in enumerate(task.pairs):
-        runs = {name: drive(sites[i], loads[i], catalogue.policy(name, calibrations[i])) for name in moving}
+        before = before_of(task, loads[i])
+        runs = {name: drive(sites[i], loads[i], catalogue.policy(name, calibrations[i]), before=before) for name in moving}
         values = {name: costs[i] for name, costs in fixed.items()} | {name: run.request_minutes for name, run in runs.items()}
         flips = dict.fromkeys(fixed, 0) | {name: run.flips for name, run in runs.items()}
         reference = min(solved[i].cost, *values.values())
