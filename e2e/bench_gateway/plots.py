@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from e2e.bench_gateway.omlx import TABLES
 from e2e.bench_gateway.run import MTPILOT, Outcome
 from e2e.bench_gateway.summary import CASES
-from e2e.demo.plots import png
+from mtpilot.drawing import BATCH, OPERATOR, png
 
 NAMES = {
     "mtpilot": "mtpilot",
@@ -21,7 +21,7 @@ NAMES = {
     "smg_least_load": "smg\nleast_load",
 }
 CASE_NAMES = {"alone": "one alone", "four": "four,\nthe rule", "plain_four": "four,\nplain batching", "mixed_four": "four,\nmixed route"}
-OURS, OTHERS, REPORT = "#2e8b57", "#8a9bb0", "#d9822b"
+OURS, OTHERS, REPORT = OPERATOR, "#8a9bb0", BATCH
 _PANELS = (
     ("mean_latency_seconds", "mean latency, s (less is better)", "{:.2f}"),
     ("p99_latency_seconds", "p99 latency, s (less is better)", "{:.2f}"),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from e2e.bench_policy.cells import LAB
 from e2e.bench_policy.report import example
-from mtpilot.simulate.plot import comparison, png
+from mtpilot.drawing import png
+from mtpilot.simulate.plot import comparison
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "images" / "simulate-day.png"
 

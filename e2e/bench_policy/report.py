@@ -12,10 +12,11 @@ import jinja2
 from e2e.bench_policy.cells import CLOSED, LAB, PARTS, WIDE, Task, all_pairs, load_of, tasks
 from e2e.bench_policy.summary import part
 from e2e.bench_policy.work import POLICIES, Cell
+from mtpilot.drawing import png
 from mtpilot.simulate import catalogue
 from mtpilot.simulate.compare import compare
 from mtpilot.simulate.driver import Site
-from mtpilot.simulate.plot import comparison, curves_of_ratios, png
+from mtpilot.simulate.plot import comparison, curves_of_ratios
 
 _TEMPLATES = Path(__file__).resolve().parent
 SHOWN = {  # cells that are drawn minute by minute, where their part was run

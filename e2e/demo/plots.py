@@ -1,35 +1,22 @@
-"""The report's plots, as PNG bytes.
-
-Drawn without a display by the Agg canvas; colours are the same for a mode in every plot.
-"""
+"""The report's plots, as PNG bytes."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from e2e.demo import figures
 from e2e.demo.summary import ALWAYS_BATCH, ALWAYS_MTP, AUTO, Outcome
 from e2e.demo.timeline import Flip, Window
 from e2e.load.schedule import Schedule
+from mtpilot.drawing import AWAY, BATCH, MTP, OFFERED, OPERATOR, WARNING, png
 
-MTP, BATCH, DRAINING, LOADING, OFFERED = "#2f6fb3", "#d9822b", "#b8b8b8", "#e5d8f0", "#444444"
-COLOURS = {AUTO: "#2e8b57", ALWAYS_MTP: MTP, ALWAYS_BATCH: BATCH}
+_LOADING = "#e5d8f0"
+COLOURS = {AUTO: OPERATOR, ALWAYS_MTP: MTP, ALWAYS_BATCH: BATCH}
 NAMES = {AUTO: "auto", ALWAYS_MTP: "always mtp", ALWAYS_BATCH: "always batch"}
-_DPI = 110
-
-
-def png(figure: Figure) -> bytes:
-    """Render a figure."""
-    target = io.BytesIO()
-    FigureCanvasAgg(figure)
-    figure.savefig(target, format="png", dpi=_DPI)
-    return target.getvalue()
 
 
 def _flip_spans(axes: Axes, flips: list[Flip], window: Window) -> None:
@@ -57,7 +44,7 @@ def _mix_axes(axes: Axes, outcome: Outcome, window: Window) -> None:
     mix = figures.mix(outcome.timeline, window)
     axes.stackplot(
         mix.seconds, mix.mtp, mix.batch, mix.draining, mix.loading,
-        colors=[MTP, BATCH, DRAINING, LOADING], labels=["mtp", "batch", "draining", "loading"], step="post", alpha=0.85,
+        colors=[MTP, BATCH, AWAY, _LOADING], labels=["mtp", "batch", "draining", "loading"], step="post", alpha=0.85,
     )  # fmt: skip
     axes.set_ylabel("replicas")
     axes.set_ylim(0, outcome.parameters.replicas + 0.6)
@@ -68,8 +55,8 @@ def _in_flight_axes(axes: Axes, outcome: Outcome, window: Window) -> None:
     all_open, waiting = figures.in_flight(outcome.results[AUTO].records, window.start)
     queue = figures.gateway_queue(outcome.timeline, window)
     axes.plot(all_open.seconds, all_open.values, color=COLOURS[AUTO], label="in flight")
-    axes.fill_between(waiting.seconds, waiting.values, color="#cc4444", alpha=0.35, linewidth=0, label="waiting for the first token")
-    axes.plot(queue.seconds, queue.values, color="#cc4444", linewidth=1.0, linestyle="-.", label="queued (Prometheus)")
+    axes.fill_between(waiting.seconds, waiting.values, color=WARNING, alpha=0.35, linewidth=0, label="waiting for the first token")
+    axes.plot(queue.seconds, queue.values, color=WARNING, linewidth=1.0, linestyle="-.", label="queued (Prometheus)")
     axes.set_ylabel("requests")
     axes.set_xlabel("seconds; shaded: a flip from its decision to Ready, in the colour of the new mode")
     axes.legend(loc="upper right", fontsize=8)

@@ -31,7 +31,17 @@ async def ready_service(scene: Scene, operators: Operators) -> AsyncIterator[Ope
     async with operators("--rate-window", "4") as operator:
         await scene.apply(simulated(policy=POLICY))
         await scene.until_ready()
+        await until_seen(scene)
         yield operator
+
+
+async def until_seen(scene: Scene) -> None:
+    """Ready comes before the first scrape; a series that was never there is another reason than one that ended."""
+
+    async def seen() -> bool:
+        return (await scene.condition("chat", "MetricsAvailable")).get("status") == "True"
+
+    await eventually(seen, seconds=30)
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from mtpilot.policy.decide import decide
 from mtpilot.policy.fluid import fluid_fleet
 from mtpilot.simulate.driver import Site
 from mtpilot.simulate.sharing import Sharing
+from tests.property.policy.moved import fleet_after
 from tests.unit.policy.builders import PAIR, calibration, spec
 
 START = datetime(2026, 12, 1, tzinfo=UTC)
@@ -135,19 +136,5 @@ class FluidWorld:
         )
 
     def _fleet_state(self) -> FleetState:
-        recent = [at for at, _ in self.moves if self.now - at < timedelta(hours=1)]
-        last = self.moves[-1] if self.moves else (None, None)
-        return FleetState(
-            mix=self.mix,
-            replicas=self.replicas,
-            ready=sum(self.serving()),
-            moving=None if self._away is None else "chat-r0",
-            last_move_at=last[0],
-            last_move_to=last[1],
-            moves_last_hour=len(recent),
-            oldest_move_last_hour_at=recent[0] if recent else None,
-            failed_modes={},
-            gpus_free=0,
-            gpus_per_replica=4,
-            expected_flip_seconds=self.flip_seconds,
-        )
+        moving = None if self._away is None else "chat-r0"
+        return fleet_after(self.moves, self.now, self.mix, ready=sum(self.serving()), moving=moving, flip_seconds=self.flip_seconds)

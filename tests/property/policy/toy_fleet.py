@@ -17,6 +17,7 @@ from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.slots import Pod, Slot
 from mtpilot.policy.decide import decide
 from mtpilot.policy.demand import observe
+from tests.property.policy.moved import fleet_after
 from tests.unit.policy.builders import pod, slot
 
 START = datetime(2026, 12, 1, tzinfo=UTC)
@@ -146,22 +147,9 @@ class ToyFleet:
         )
 
     def fleet_state(self) -> FleetState:
-        recent = [flip.at for flip in self.flips if self.now - flip.at < timedelta(hours=1)]
         moving = next((f"chat-r{i}" for i, replica in enumerate(self.replicas) if replica.away_until is not None), None)
-        return FleetState(
-            mix=self.mix,
-            replicas=len(self.replicas),
-            ready=len(self.present()),
-            moving=moving,
-            last_move_at=self.flips[-1].at if self.flips else None,
-            last_move_to=self.flips[-1].to if self.flips else None,
-            moves_last_hour=len(recent),
-            oldest_move_last_hour_at=recent[0] if recent else None,
-            failed_modes={},
-            gpus_free=0,
-            gpus_per_replica=4,
-            expected_flip_seconds=self.flip_seconds,
-        )
+        moves = [(flip.at, flip.to) for flip in self.flips]
+        return fleet_after(moves, self.now, self.mix, ready=len(self.present()), moving=moving, flip_seconds=self.flip_seconds)
 
     def tick(self, load: float, seconds: float = 10.0, damage: Callable[[MetricsView], MetricsView | None] | None = None) -> Decision:
         """Let `seconds` pass at this load, then look and decide."""

@@ -12,6 +12,7 @@ from e2e.demo import figures, plots
 from e2e.demo.report import render
 from e2e.demo.shaping import read_trace
 from e2e.demo.summary import ALWAYS_BATCH, ALWAYS_MTP, AUTO, summarise
+from mtpilot.drawing import MODE_COLOURS
 from tests.unit.e2e_demo.conftest import recorded
 
 _IMAGE = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/=]+)"')
@@ -75,7 +76,7 @@ def test_a_failed_run_without_baselines(outcome, schedule, monkeypatch):
 def test_modes_are_drawn_in_their_colours(page):
     png = base64.b64decode(_IMAGE.findall(page)[ORDER.index("auto")])
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
-    for mode in (plots.MTP, plots.BATCH):
+    for mode in MODE_COLOURS.values():
         blended = [round(0.85 * int(mode[at : at + 2], 16) + 0.15 * 255) for at in (1, 3, 5)]
         assert (np.abs(pixels - blended).max(axis=2) <= 2).sum() > 1000
 

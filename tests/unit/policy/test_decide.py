@@ -6,7 +6,7 @@ import pytest
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import DecisionStatus, PolicyState
-from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand, Rule
+from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand
 from mtpilot.model.reasons import Reason
 from mtpilot.policy.decide import decide
 from tests.unit.policy.builders import NOW, ago, demand, fleet, full, spec, state
@@ -27,11 +27,6 @@ def quiet(mix: Mix = ALL_BATCH) -> Demand:
 
 def ask(load: Demand | NoDemand, there: FleetState, before: PolicyState, **policy) -> Decision:
     return decide(spec=spec(replicas=there.replicas, policy=policy), demand=load, fleet=there, state=before, now=NOW)
-
-
-def test_it_is_a_rule():
-    rule: Rule = decide
-    assert rule(spec=spec(), demand=LOST, fleet=fleet(), state=PolicyState(), now=NOW).move_to is None
 
 
 def test_up():

@@ -64,6 +64,7 @@ def test_the_document_is_plain_json(load):
 
 @pytest.mark.parametrize("load", [OPEN, CLOSED])
 def test_the_plot_is_a_picture(load):
-    from mtpilot.simulate.plot import comparison, png
+    from mtpilot.drawing import png
+    from mtpilot.simulate.plot import comparison
 
     assert png(comparison(compared(load))).startswith(b"\x89PNG")

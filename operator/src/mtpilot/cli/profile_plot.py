@@ -8,13 +8,13 @@ from mtpilot.api.inference_service import Mode
 from mtpilot.api.throughput_profile import ThroughputProfileSpec
 from mtpilot.curves.conclusion import HIGH, Conclusion
 from mtpilot.curves.curve import ThroughputCurve
-from mtpilot.curves.of_profile import conclusion_at, context_buckets, curve_pair, errors_of, fit_in_force
+from mtpilot.curves.of_profile import conclusion_of, context_buckets, curve_pair, errors_of, fit_in_force
 from mtpilot.curves.report import fit_words
+from mtpilot.drawing import MODE_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {Mode.MTP: "#2f6fb3", Mode.BATCH: "#d9822b"}
 _QUIET = "#555555"
 _MOST_COLUMNS = 3
 
@@ -45,7 +45,7 @@ def draw(spec: ThroughputProfileSpec, path: Path, *, title: str) -> None:
 
 def _panel(axes: "Axes", spec: ThroughputProfileSpec, context_tokens: int, *, alone: bool) -> None:
     pair, _ = curve_pair(spec, context_tokens)
-    conclusion = conclusion_at(spec, context_tokens)
+    conclusion = conclusion_of(spec, pair)
     errors = dict(zip((Mode.MTP, Mode.BATCH), errors_of(fit_in_force(spec)), strict=True))
     most = 1.15 * max(pair.mtp.slots, pair.batch.slots)
     for mode in (Mode.BATCH, Mode.MTP):
@@ -71,17 +71,17 @@ def _curve(axes: "Axes", mode: Mode, curve: ThroughputCurve, error: float, most:
     levels = [level for level in curve.concurrency if level >= 1]
     rates = [curve.rate(level) for level in levels]
     axes.fill_between(
-        levels, [r * (1 - wide) for r in rates], [r * (1 + wide) for r in rates], color=COLOURS[mode], alpha=0.18, linewidth=0
+        levels, [r * (1 - wide) for r in rates], [r * (1 + wide) for r in rates], color=MODE_COLOURS[mode], alpha=0.18, linewidth=0
     )
-    axes.plot(levels, rates, color=COLOURS[mode], linewidth=1.8, label=f"{mode}, {curve.slots:g} slots")
-    axes.plot([levels[-1], most], [rates[-1]] * 2, color=COLOURS[mode], linewidth=1.2, linestyle=(0, (4, 3)))
+    axes.plot(levels, rates, color=MODE_COLOURS[mode], linewidth=1.8, label=f"{mode}, {curve.slots:g} slots")
+    axes.plot([levels[-1], most], [rates[-1]] * 2, color=MODE_COLOURS[mode], linewidth=1.2, linestyle=(0, (4, 3)))
 
 
 def _points(axes: "Axes", spec: ThroughputProfileSpec, mode: Mode, context_tokens: int) -> None:
     found = next(curve for curve in spec.curves if curve.mode is mode and curve.context_tokens == context_tokens)
     levels = [min(point.concurrency, found.slots) for point in found.points]
     rates = [float(point.output_tokens_per_second) for point in found.points]
-    axes.plot(levels, rates, "o", color=COLOURS[mode], markersize=5, markeredgecolor="white", markeredgewidth=0.8)
+    axes.plot(levels, rates, "o", color=MODE_COLOURS[mode], markersize=5, markeredgecolor="white", markeredgewidth=0.8)
 
 
 def _crossover(axes: "Axes", conclusion: Conclusion, above: ThroughputCurve | None) -> None:

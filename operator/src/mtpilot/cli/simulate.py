@@ -201,7 +201,8 @@ def _write(path: Path, text: str) -> None:
 
 def _plot(found: "list[Comparison]", path: Path) -> None:
     try:
-        from mtpilot.simulate.plot import comparison, png
+        from mtpilot.drawing import png
+        from mtpilot.simulate.plot import comparison
     except ImportError:
         exits.leave("a plot needs matplotlib: pip install 'mtpilot[analysis]'", exits.FAILED)
     files: list[tuple[Path, Any]] = [

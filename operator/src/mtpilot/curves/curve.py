@@ -78,9 +78,3 @@ class CurvePair:
 
     def of(self, mode: Mode) -> ThroughputCurve:
         return self.mtp if mode is Mode.MTP else self.batch
-
-    def with_accept_length(self, accept_length: float) -> "CurvePair":
-        """The mtp curve as it is with another acceptance: X = X_measured × A / A_measured (policy.md, "Curves")."""
-        if self.accept_length is None:
-            return self
-        return replace(self, mtp=self.mtp.scaled(accept_length / self.accept_length), accept_length=accept_length)

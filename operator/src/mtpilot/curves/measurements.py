@@ -1,6 +1,6 @@
 """Measured batches as rows, and the curves that they make.
 
-A row is one measured batch: the columns of `COLUMNS`, as CSV text or as JSON values. Several rows of one mode, context and level are
+A row is one measured batch: the fields of `Measurement`, as CSV text or as JSON values. Several rows of one mode, context and level are
 repeats: their mean is the point, their spread is the noise that the fit reckons with. Rows of the wide table (`table.py`) become the same.
 """
 
@@ -16,7 +16,6 @@ from mtpilot.api.throughput_profile import Curve, CurvePoint, ThroughputProfileS
 from .decimals import decimal_text
 from .table import Row, in_flight, is_measurement, longest_series
 
-COLUMNS = ("mode", "concurrency", "context_tokens", "output_tokens_per_second", "per_request_tokens_per_second", "accept_length", "slots")
 REQUIRED = ("mode", "concurrency", "output_tokens_per_second")
 # Where a table says that there was none: the shortest that the API knows.
 NO_CONTEXT = 1

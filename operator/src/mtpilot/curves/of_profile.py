@@ -52,7 +52,11 @@ def curve_pair(spec: ThroughputProfileSpec, context_tokens: int) -> tuple[CurveP
 
 def conclusion_at(spec: ThroughputProfileSpec, context_tokens: int) -> Conclusion:
     """Crossover and verdict at a context; see `curve_pair` for the errors."""
-    pair, _ = curve_pair(spec, context_tokens)
+    return conclusion_of(spec, curve_pair(spec, context_tokens)[0])
+
+
+def conclusion_of(spec: ThroughputProfileSpec, pair: CurvePair) -> Conclusion:
+    """Crossover and verdict of a pair that `curve_pair` made of this spec."""
     mtp_error, batch_error = errors_of(fit_in_force(spec))
     return conclude(pair, mtp_error=mtp_error, batch_error=batch_error)
 

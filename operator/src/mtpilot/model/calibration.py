@@ -1,9 +1,11 @@
 """The curves that a service is decided by, and where they come from."""
 
 from dataclasses import dataclass
+from typing import Self
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.throughput_profile import Bound, Verdict
+from mtpilot.curves.conclusion import Conclusion
 from mtpilot.curves.curve import CurvePair
 
 
@@ -23,3 +25,16 @@ class Calibration:
     crossover: float | None = None
     above: Mode | None = None
     bound: Bound | None = None
+
+    @classmethod
+    def concluded(cls, profile: str, context_tokens: int, curves: CurvePair, conclusion: Conclusion) -> Self:
+        """A pair of curves with what it concludes."""
+        return cls(
+            profile=profile,
+            context_tokens=context_tokens,
+            curves=curves,
+            verdict=conclusion.verdict,
+            crossover=conclusion.crossover,
+            above=conclusion.above,
+            bound=conclusion.bound,
+        )

@@ -1,13 +1,10 @@
-"""What a policy answers: the interface that every rule has, the uncalibrated one and the predictive one alike."""
+"""What a decision is made from and what it says, with a profile and without one alike."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
-from mtpilot.api.inference_service import InferenceServiceSpec, Mode
+from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import Loop, PolicyState
-
-from .calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,22 +152,3 @@ class Decision:
     would_change: str = ""
     state: PolicyState
     outlook: Outlook | None = None
-
-
-class Rule(Protocol):
-    """demand, fleet, previous state, now → Decision. Pure and deterministic.
-
-    calibration: measured curves; None: there are none. explain: make `would_change` and `outlook` as well.
-    """
-
-    def __call__(
-        self,
-        *,
-        spec: InferenceServiceSpec,
-        demand: Demand | NoDemand,
-        fleet: FleetState,
-        state: PolicyState,
-        now: datetime,
-        calibration: Calibration | None = None,
-        explain: bool = True,
-    ) -> Decision: ...

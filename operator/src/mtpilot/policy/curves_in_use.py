@@ -5,6 +5,7 @@ slots cut a curve short. A factor is rounded to a percent, so that the fluid mod
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
@@ -66,10 +67,8 @@ def fleet_in_use(spec: InferenceServiceSpec, curves: CurvePair, remembered: Reme
 def _corrected(curves: CurvePair, mtp_percent: int, batch_percent: int, mtp_slots: int, batch_slots: int) -> CurvePair:
     """Slots only cut: what was not measured beyond the last point is not promised."""
     mtp, batch = curves.mtp, curves.batch
-    return CurvePair(
+    return replace(
+        curves,
         mtp=mtp.with_slots(min(mtp.slots, mtp_slots)).scaled(mtp_percent / 100),
         batch=batch.with_slots(min(batch.slots, batch_slots)).scaled(batch_percent / 100),
-        accept_length=curves.accept_length,
-        mtp_error=curves.mtp_error,
-        batch_error=curves.batch_error,
     )

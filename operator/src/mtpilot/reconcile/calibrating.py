@@ -2,7 +2,7 @@
 
 from mtpilot.api.throughput_profile import ThroughputProfileSpec
 from mtpilot.curves.curve import InvalidCurve
-from mtpilot.curves.of_profile import conclusion_at, curve_pair
+from mtpilot.curves.of_profile import conclusion_of, curve_pair
 from mtpilot.model.calibration import Calibration
 
 
@@ -18,15 +18,7 @@ def calibrate(name: str, spec: ThroughputProfileSpec, context_tokens: int) -> Ca
     """
     try:
         pair, bucket = curve_pair(spec, context_tokens)
-        concluded = conclusion_at(spec, context_tokens)
+        conclusion = conclusion_of(spec, pair)
     except InvalidCurve as error:
         raise UnusableProfileError(str(error)) from error
-    return Calibration(
-        profile=name,
-        context_tokens=bucket,
-        curves=pair,
-        verdict=concluded.verdict,
-        crossover=concluded.crossover,
-        above=concluded.above,
-        bound=concluded.bound,
-    )
+    return Calibration.concluded(name, bucket, pair, conclusion)

@@ -48,13 +48,4 @@ def policy(name: str, calibration: Calibration, *, guards: bool = True, explain:
 
 def calibration(name: str, pair: CurvePair, context_tokens: int = 1) -> Calibration:
     """A pair of curves as a profile would give it."""
-    found = conclude(pair)
-    return Calibration(
-        profile=name,
-        context_tokens=context_tokens,
-        curves=pair,
-        verdict=found.verdict,
-        crossover=found.crossover,
-        above=found.above,
-        bound=found.bound,
-    )
+    return Calibration.concluded(name, context_tokens, pair, conclude(pair))

@@ -1,23 +1,22 @@
 """Plots of a comparison: what was asked for and served, the mix, who waited, and where a policy lost against the optimum.
 
-Imports matplotlib (the extra `analysis`), so it is imported only where a plot is asked for. Drawn without a display.
+Imports matplotlib (the extra `analysis`), so it is imported only where a plot is asked for.
 """
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import SymmetricalLogLocator
+
+from mtpilot.drawing import AWAY, BATCH, MTP, OFFERED, OPERATOR, WARNING
 
 from .catalogue import OPTIMUM, PREDICTIVE
 from .compare import Comparison, bound
 from .driver import Run
 from .traces import Floats
 
-MTP, BATCH, AWAY, OFFERED = "#2f6fb3", "#d9822b", "#b8b8b8", "#444444"
 _COLOURS = {
     "always_mtp": MTP,
     "always_batch": BATCH,
@@ -25,20 +24,11 @@ _COLOURS = {
     "adaptive_7": "#6a9fd1",
     "adaptive_20": "#4a86c2",
     "threshold_running": "#a05195",
-    "threshold_demand": "#cc4444",
+    "threshold_demand": WARNING,
     "uncalibrated": "#8c6d46",
-    PREDICTIVE: "#2e8b57",
+    PREDICTIVE: OPERATOR,
     OPTIMUM: "#111111",
 }
-_DPI = 110
-
-
-def png(figure: Figure) -> bytes:
-    """Render a figure."""
-    target = io.BytesIO()
-    FigureCanvasAgg(figure)
-    figure.savefig(target, format="png", dpi=_DPI)
-    return target.getvalue()
 
 
 def comparison(found: Comparison, shown: str | None = None) -> Figure:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtpilot.adapters.kube.hardware import matching_nodes, requested, status_of, view_of
+from mtpilot.adapters.kube.hardware import OwnPods, matching_nodes, newest, requested, status_of, view_of
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.model.snapshot import Manifest
 
@@ -50,6 +50,23 @@ def test_a_replica_is_not_spread_over_leftovers() -> None:
     assert view_of("rtx", hardware(), nodes).gpus_free == 0
     two_nodes = hardware(nodesPerReplica=2)
     assert view_of("rtx", two_nodes, nodes).gpus_free == 4
+
+
+def test_own_pods_count_as_they_are_now_and_others_as_they_were_read() -> None:
+    """A replica made, or gone, since the read of all namespaces is neither missing nor still there."""
+
+    def engine(node_name: str, namespace: str = "ns") -> Manifest:
+        labels = {"mtpilot.dev/service": "chat", "mtpilot.dev/component": "engine"}
+        return {"metadata": {"namespace": namespace, "labels": labels}} | pod(node_name, 4)
+
+    def free(cached: list[Manifest], own: list[Manifest]) -> int:
+        pods = newest(cached, OwnPods(namespace="ns", service="chat", pods=own))
+        return sum(found.free for found in matching_nodes(hardware(), [node("a"), node("b")], pods))
+
+    assert free([], [engine("a"), engine("b")]) == 8
+    assert free([engine("a")], [engine("a")]) == 12
+    assert free([engine("a"), engine("b")], [engine("a")]) == 12
+    assert free([engine("a", "elsewhere"), pod("b", 4)], [engine("a")]) == 4
 
 
 @pytest.mark.parametrize(

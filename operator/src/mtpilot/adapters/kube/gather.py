@@ -16,13 +16,13 @@ from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.status import InferenceServiceStatus
 from mtpilot.model.names import FINALIZER, LABEL_SERVICE, admin_secret_name, selector
 from mtpilot.model.slots import Pod, Slot
-from mtpilot.model.snapshot import Child, Conflict, HardwareView, Manifest, Service, Snapshot
+from mtpilot.model.snapshot import Child, Conflict, Manifest, Service, Snapshot
 from mtpilot.ports import ClusterError
 
 from .children import CHILD_KINDS, child_from_object, split_owned
 from .client import KubeClient
 from .fields import is_deleting, is_owned, metadata_of, read_time
-from .hardware import NodeGpus, matching_nodes, view_of
+from .hardware import NodeGpus, OwnPods, matching_nodes, newest, view_of
 from .paths import HARDWARE_CLASS, INFERENCE_SERVICE, Ref
 from .pods import pod_from_object
 from .profiles import ProfileReader
@@ -43,8 +43,15 @@ class NodeReader:
     _pods: list[Manifest] = field(default_factory=list)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def matching(self, spec: HardwareClassSpec) -> tuple[NodeGpus, ...]:
-        """Nodes of a class with their GPUs, at most some seconds old."""
+    async def matching(self, spec: HardwareClassSpec, own: OwnPods | None = None) -> tuple[NodeGpus, ...]:
+        """Nodes of a class with their GPUs, at most some seconds old but for a service's `own` pods, which were just read.
+
+        Without them a replica that this operator has only just made would be missing, and its GPUs would look free to a surge.
+        """
+        await self._refresh()
+        return matching_nodes(spec, self._nodes, newest(self._pods, own) if own else self._pods)
+
+    async def _refresh(self) -> None:
         async with self._lock:
             if self.clock() - self._read_at >= _NODES_SECONDS:
                 nodes, pods = await asyncio.gather(
@@ -52,7 +59,6 @@ class NodeReader:
                     self.client.list_all("v1", "Pod", field_selector=_UNFINISHED, cached=True),
                 )
                 self._nodes, self._pods, self._read_at = nodes, pods, self.clock()
-        return matching_nodes(spec, self._nodes, self._pods)
 
 
 def service_from_object(obj: Manifest) -> Service:
@@ -81,16 +87,19 @@ def is_held(obj: Manifest) -> bool:
     return FINALIZER in (metadata_of(obj).get("finalizers") or ())
 
 
-async def gather_hardware(client: KubeClient, nodes: NodeReader, name: str) -> HardwareView | None:
-    """The hardware class with its nodes, or None where there is no such class."""
+async def gather_hardware_class(client: KubeClient, name: str) -> HardwareClassSpec | None:
+    """The hardware class, or None where there is no such class.
+
+    Raises:
+        ClusterError: it does not fit the models (an older CRD is installed); the message names the field.
+    """
     found = await client.get(Ref(api_version=HARDWARE_CLASS[0], kind=HARDWARE_CLASS[1], name=name))
     if found is None:
         return None
     try:
-        spec = HardwareClassSpec.model_validate(found.get("spec") or {})
+        return HardwareClassSpec.model_validate(found.get("spec") or {})
     except ValidationError as error:
         raise ClusterError(f"HardwareClass {name} cannot be read: {error}") from error
-    return view_of(name, spec, await nodes.matching(spec))
 
 
 async def gather_service(client: KubeClient, namespace: str, name: str) -> Manifest | None:
@@ -119,7 +128,7 @@ async def gather_snapshot(
         *(listed(*kind) for kind in CHILD_KINDS),
     )
     hardware, measured, secret, still_refused, (deployments, replica_sets, pods, *others) = await asyncio.gather(
-        gather_hardware(client, nodes, service.spec.hardware_class),
+        gather_hardware_class(client, service.spec.hardware_class),
         profiles.of_namespace(service.namespace),
         _secret(client, service),
         _foreign(client, service, refused),
@@ -127,9 +136,10 @@ async def gather_snapshot(
     )
     owned, conflicts = split_owned([*deployments, *secret, *(obj for found in others for obj in found)], service.uid)
     slots, children = _slots_and_children(owned, replica_sets, service)
+    own = OwnPods(namespace=service.namespace, service=service.name, pods=pods)
     return Snapshot(
         service=service,
-        hardware=hardware,
+        hardware=view_of(service.spec.hardware_class, hardware, await nodes.matching(hardware, own)) if hardware else None,
         slots=slots,
         pods=_pods(pods, replica_sets, slots),
         children=children,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpilot.api.hardware_class import GpuCount, HardwareClassSpec, HardwareClassStatus
+from mtpilot.model.names import COMPONENT_ENGINE, LABEL_COMPONENT, LABEL_SERVICE
 from mtpilot.model.snapshot import HardwareView, Manifest
 
 from .fields import condition, labels_of, metadata_of
@@ -24,6 +25,26 @@ class NodeGpus:
     name: str
     total: int
     free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPods:
+    """All engine pods of one service, from a newer read than the others."""
+
+    namespace: str
+    service: str
+    pods: Sequence[Manifest]
+
+
+def newest(pods: Sequence[Manifest], own: OwnPods) -> list[Manifest]:
+    """Pods of all namespaces, with those of the one service as they are in its own read."""
+
+    def is_own(pod: Manifest) -> bool:
+        labels = labels_of(pod)
+        engine = labels.get(LABEL_SERVICE) == own.service and labels.get(LABEL_COMPONENT) == COMPONENT_ENGINE
+        return engine and metadata_of(pod).get("namespace") == own.namespace
+
+    return [*(pod for pod in pods if not is_own(pod)), *own.pods]
 
 
 def matching_nodes(spec: HardwareClassSpec, nodes: Sequence[Manifest], pods: Sequence[Manifest]) -> tuple[NodeGpus, ...]:
