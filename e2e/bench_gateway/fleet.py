@@ -13,6 +13,7 @@ import aiohttp
 
 from e2e.bench_gateway.parameters import MODEL, SLOTS
 from e2e.clusters.local.process import Process
+from mtpilot.render.environment import KEEP_ALIVE_SECONDS, KEEP_ALIVE_VARIABLE
 
 PORT = 30000
 READY_SECONDS = 30.0
@@ -66,6 +67,7 @@ class Fleet:
             *(["--speculative-algorithm", "NEXTN"] if replica.mode == "mtp" else []),
         ]  # fmt: skip
         settings = {
+            KEEP_ALIVE_VARIABLE: str(KEEP_ALIVE_SECONDS),
             "SGLANG_SIM_LOAD_SECONDS": "0.3",
             "SGLANG_SIM_WARMUP_SECONDS": "0.05",
             "SGLANG_SIM_DRAIN_CHECK_SECONDS": "0.2",

@@ -36,8 +36,8 @@ def haproxy_binary() -> Path:
 async def new_engine() -> AsyncIterator[Callable[..., Awaitable[Engine]]]:
     engines: list[Engine] = []
 
-    async def start(*, slots: int | None = None, answers: bool = False) -> Engine:
-        engine = Engine(address=fresh_address(), slots=slots)
+    async def start(*, address: str | None = None, answers: bool = False, **engine_fields: Any) -> Engine:
+        engine = Engine(address=address or fresh_address(), **engine_fields)
         if answers:
             engine.gate.set()
         await engine.start()
@@ -65,9 +65,11 @@ async def new_stage(haproxy_binary: Path) -> AsyncIterator[Callable[..., Awaitab
         agent: bool = True,
         change: Callable[[str], str] = str,
         prepare: Callable[[Path], None] = lambda _: None,
+        engine_env: dict[str, str] | None = None,
         **gateway: Any,
     ) -> Stage:
-        spec = service(small_spec(gateway={"replicas": 1, "queueTimeout": queue_timeout, **gateway})).spec
+        engine = {"env": [{"name": name, "value": value} for name, value in (engine_env or {}).items()]}
+        spec = service(small_spec(gateway={"replicas": 1, "queueTimeout": queue_timeout, **gateway}, engine=engine)).spec
         folder = Path(tempfile.mkdtemp(prefix="gateway-"))  # NB: a socket's path has at most 107 bytes; tmp_path may be longer
         prepare(folder)
         haproxy = HAProxy(binary=haproxy_binary, folder=folder, address=fresh_address(), config=change(haproxy_config("chat", spec)))

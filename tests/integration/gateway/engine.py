@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from mtpilot.render.environment import KEEP_ALIVE_SECONDS
+
 PORT = 30000
 
 
@@ -17,10 +19,14 @@ class Engine:
     """Listens on `address`:30000. `gate` set: answers at once; else requests wait in it.
 
     slots: what /v1/loads says; None: 404. received: markers of requests, in order; aborted: those whose client left.
+    keep_alive_seconds: how long it keeps a connection without a request. announces: says of every third answer that it closes.
     """
 
     address: str
     slots: int | None = None
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    announces: bool = False
+    connections: set[asyncio.BaseTransport] = field(default_factory=set)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     received: list[str] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
@@ -38,13 +44,19 @@ class Engine:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/stream", self._stream)
         app.router.add_route("*", "/{path:.*}", self._any)
-        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(
+            app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1, keepalive_timeout=self.keep_alive_seconds
+        )
         await self._runner.setup()
         await web.TCPSite(self._runner, self.address, PORT).start()
 
     async def stop(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
+
+    def open_connections(self) -> int:
+        """Of those that have carried a request."""
+        return sum(not connection.is_closing() for connection in self.connections)
 
     async def _loads(self, _: web.Request) -> web.Response:
         if self.slots is None:
@@ -59,13 +71,17 @@ class Engine:
         body = await request.read()
         marker = request.query.get("marker", "")
         self.received.append(marker)
+        assert request.transport is not None
+        self.connections.add(request.transport)
         self.headers.append(tuple(request.headers))
         if self.break_off:
-            assert request.transport is not None
             request.transport.abort()
         async with _Running(self, marker):
             await self.gate.wait()
-            return web.json_response({"marker": marker, "by": self.address, "bytes": len(body)})
+            response = web.json_response({"marker": marker, "by": self.address, "bytes": len(body)})
+        if self.announces and len(self.received) % 3 == 0:
+            response.force_close()
+        return response
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """Sends what the test puts into `events`; None ends it."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -17,6 +17,7 @@ from mtpilot.gateway.loads import HttpEngineSlots
 from mtpilot.gateway.pods import ServerState
 from mtpilot.model.snapshot import Manifest
 from mtpilot.render.haproxy import NOTHING_WAITS_FILE
+from tests.integration.gateway.engine import Engine
 from tests.integration.gateway.haproxy import HAProxy
 
 
@@ -39,6 +40,24 @@ class SaidLimits:
 
     def contention_limit(self) -> int | None:
         return self.limit
+
+
+@dataclass(slots=True)
+class Steady:
+    """What clients that never rest were answered so far: the status, and whether the answer has the request's own marker."""
+
+    answers: list[tuple[int, bool]] = field(default_factory=list)
+
+    async def more(self, count: int, seconds: float = 5) -> None:
+        """Wait for so many more answers."""
+        goal = len(self.answers) + count
+        await until(lambda: len(self.answers) >= goal, seconds)
+
+    def assert_each_answered_once(self, *engines: Engine) -> None:
+        """After the clients have ended: nothing lost, nothing failed, nothing seen twice by the engines together."""
+        assert set(self.answers) == {(200, True)}
+        received = [marker for engine in engines for marker in engine.received if marker]
+        assert len(received) == len(set(received)) == len(self.answers)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,6 +135,26 @@ class Stage:
         async with self.session.post(f"{self.haproxy.url}{path}", params={"marker": marker}, data=data, headers=named) as response:
             is_json = response.content_type == "application/json"
             return Answer(status=response.status, body=await (response.json() if is_json else response.text()), headers=response.headers)
+
+    @contextlib.asynccontextmanager
+    async def clients(self, count: int, *, pause_seconds: Callable[[], float] = lambda: 0.01) -> AsyncIterator[Steady]:
+        """So many clients, each with one request after the other; at the end of the block all have their last answer."""
+        steady, stop = Steady(), asyncio.Event()
+
+        async def client(name: int) -> None:
+            number = 0
+            while not stop.is_set():
+                marker = f"{name}-{number}"
+                answer = await self.post(marker)
+                steady.answers.append((answer.status, answer.body.get("marker") == marker))
+                number += 1
+                await asyncio.sleep(pause_seconds())
+
+        async with asyncio.TaskGroup() as tasks:
+            for name in range(count):
+                tasks.create_task(client(name))
+            yield steady
+            stop.set()
 
     async def get(self, path: str, *, port: int = 8080) -> Answer:
         return await self.get_at(self.haproxy.address, path, port=port)

@@ -139,36 +139,20 @@ async def test_flips_in_place_lose_nothing(stage, new_engine) -> None:
     engine = await new_engine(answers=True)
     engines = [engine]
     stage.say(pod(address=engine.address, slots=4))
-    stop, answers = asyncio.Event(), []
-
-    async def client(name: int) -> None:
-        number = 0
-        while not stop.is_set():
-            marker = f"{name}-{number}"
-            answer = await stage.post(marker)
-            answers.append((answer.status, answer.body.get("marker") == marker))
-            number += 1
-            await asyncio.sleep(0.01)
-
-    clients = [asyncio.create_task(client(name)) for name in range(6)]
-    for _ in range(10):
-        stage.say(pod(address=engine.address, slots=4, serving=False))
-        await stage.until_ready()
-        await until(lambda: engine.running == 0)  # noqa: B023
-        stage.say(pod(address=engine.address, slots=4, terminating=True))
-        await engine.stop()
-        stage.say()
-        engine = await new_engine(answers=True)
-        engines.append(engine)
-        stage.say(pod(address=engine.address, slots=4))
-        served = len(answers)
-        await until(lambda: len(answers) >= served + 10, 5)  # noqa: B023
-    stop.set()
-    await asyncio.gather(*clients)
-    assert len(answers) >= 100
-    assert set(answers) == {(200, True)}
-    received = [marker for engine in engines for marker in engine.received]
-    assert len(received) == len(set(received)) == len(answers)
+    async with stage.clients(6) as steady:
+        for _ in range(10):
+            stage.say(pod(address=engine.address, slots=4, serving=False))
+            await stage.until_ready()
+            await until(lambda: engine.running == 0)  # noqa: B023
+            stage.say(pod(address=engine.address, slots=4, terminating=True))
+            await engine.stop()
+            stage.say()
+            engine = await new_engine(answers=True)
+            engines.append(engine)
+            stage.say(pod(address=engine.address, slots=4))
+            await steady.more(10)
+    assert len(steady.answers) >= 100
+    steady.assert_each_answered_once(*engines)
 
 
 async def end(stage) -> asyncio.subprocess.Process:

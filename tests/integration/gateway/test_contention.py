@@ -106,39 +106,24 @@ async def test_flips_between_the_modes_lose_nothing(stage, new_engine) -> None:
     """Two replicas under a steady load; one changes its mode ten times, in both directions."""
     stage.limits.limit = 1
     stays, moves = await new_engine(answers=True), await new_engine(answers=True)
-    engines, answers, stop = [stays, moves], [], asyncio.Event()
-    stage.say(pod("chat-r0", stays.address, mode="batch"), pod("chat-r1", moves.address, mode="mtp"))
+    engines, steady_pod = [stays, moves], pod("chat-r0", stays.address, mode="batch")
+    stage.say(steady_pod, pod("chat-r1", moves.address, mode="mtp"))
     await stage.until_lane(r1=1)
-
-    async def client(name: int) -> None:
-        number = 0
-        while not stop.is_set():
-            marker = f"{name}-{number}"
-            answer = await stage.post(marker)
-            answers.append((answer.status, answer.body.get("marker") == marker))
-            number += 1
-            await asyncio.sleep(0.01)
-
-    clients = [asyncio.create_task(client(name)) for name in range(6)]
-    for flip in range(10):
-        old, mode = ("mtp", "batch") if flip % 2 == 0 else ("batch", "mtp")
-        steady = pod("chat-r0", stays.address, mode="batch")
-        stage.say(steady, pod("chat-r1", moves.address, mode=old, serving=False))
-        await stage.until_ready(stays.address)
-        await stage.until_lane()
-        await until(lambda: moves.running == 0)  # noqa: B023
-        await moves.stop()
-        stage.say(steady)
-        moves = await new_engine(answers=True)
-        engines.append(moves)
-        stage.say(steady, pod("chat-r1", moves.address, mode=mode))
-        served = len(answers)
-        await until(lambda: len(answers) >= served + 20 and moves.received, 5)  # noqa: B023
-    stop.set()
-    await asyncio.gather(*clients)
-    assert set(answers) == {(200, True)}
-    received = [marker for engine in engines for marker in engine.received]
-    assert len(received) == len(set(received)) == len(answers)
+    async with stage.clients(6) as steady:
+        for flip in range(10):
+            old, mode = ("mtp", "batch") if flip % 2 == 0 else ("batch", "mtp")
+            stage.say(steady_pod, pod("chat-r1", moves.address, mode=old, serving=False))
+            await stage.until_ready(stays.address)
+            await stage.until_lane()
+            await until(lambda: moves.running == 0)  # noqa: B023
+            await moves.stop()
+            stage.say(steady_pod)
+            moves = await new_engine(answers=True)
+            engines.append(moves)
+            stage.say(steady_pod, pod("chat-r1", moves.address, mode=mode))
+            await steady.more(20)
+            await until(lambda: moves.received, 5)  # noqa: B023
+    steady.assert_each_answered_once(*engines)
 
 
 async def test_a_dead_mtp_replica_costs_no_request(stage, new_engine) -> None:

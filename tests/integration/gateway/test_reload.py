@@ -1,6 +1,5 @@
 """A configuration that is loaded anew, and how fast a change of the pods is there, on a gateway with many replicas."""
 
-import asyncio
 import time
 from statistics import quantiles
 from typing import Any
@@ -17,37 +16,21 @@ async def test_a_reload_drops_nothing(stage, new_engine) -> None:
     mtp, batch = await new_engine(answers=True), await new_engine(answers=True)
     stage.say(pod("chat-r0", mtp.address, slots=4, mode="mtp"), pod("chat-r1", batch.address, slots=2, mode="batch"))
     await stage.until_lane(r0=1)
-    stop, answers = asyncio.Event(), []
-
-    async def client(name: int) -> None:
-        number = 0
-        while not stop.is_set():
-            marker = f"{name}-{number}"
-            answer = await stage.post(marker)
-            answers.append((answer.status, answer.body.get("marker") == marker))
-            number += 1
-            await asyncio.sleep(0.01)
-
     async with stage.session.post(f"{stage.haproxy.url}/v1/stream", data=b"{}") as stream:
         engine = mtp if mtp.running else batch
         engine.events.put_nowait("before")
         assert await stream.content.readuntil(b"\n\n") == b"data: before\n\n"
-        clients = [asyncio.create_task(client(name)) for name in range(8)]
-        for _ in range(3):
-            before = stage.haproxy.worker()
-            stage.haproxy.reload()
-            await until(lambda: stage.haproxy.worker() != before, 5)  # noqa: B023
-            served = len(answers)
-            await until(lambda: len(answers) >= served + 30, 8)  # noqa: B023
-        engine.events.put_nowait("after")
-        assert await stream.content.readuntil(b"\n\n") == b"data: after\n\n"
-        engine.events.put_nowait(None)
-        assert await stream.content.read() == b"data: [DONE]\n\n"
-        stop.set()
-        await asyncio.gather(*clients)
-    assert set(answers) == {(200, True)}
-    received = [marker for engine in (mtp, batch) for marker in engine.received if marker]
-    assert len(received) == len(set(received)) == len(answers)
+        async with stage.clients(8) as steady:
+            for _ in range(3):
+                before = stage.haproxy.worker()
+                stage.haproxy.reload()
+                await until(lambda: stage.haproxy.worker() != before, 5)  # noqa: B023
+                await steady.more(30, 8)
+            engine.events.put_nowait("after")
+            assert await stream.content.readuntil(b"\n\n") == b"data: after\n\n"
+            engine.events.put_nowait(None)
+            assert await stream.content.read() == b"data: [DONE]\n\n"
+    steady.assert_each_answered_once(mtp, batch)
     assert stage.agent.ready
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import psutil
 import pytest
 
 from mtpilot.model import names
@@ -143,38 +141,3 @@ async def test_operator_killed_while_rolling_back(scene: Scene, operators: Opera
     assert [slot["mode"] for slot in status["slots"]] == ["mtp", "mtp"]
     assert len(busy.pods.created[slot]) == 3  # the first, the one that was never ready, the one that serves again
     assert busy.pods.gpus_peak == 8
-
-
-def gateway_agents(namespace: str) -> list[psutil.Process]:
-    """Agents of the namespace's gateways, among the processes that this one has started."""
-    found = []
-    for process in psutil.Process(os.getpid()).children(recursive=True):
-        try:
-            command = process.cmdline()
-        except psutil.Error:
-            continue
-        if "gateway-agent" in command and namespace in command:
-            found.append(process)
-    return found
-
-
-async def test_gateway_agent_killed_during_a_flip(scene: Scene, operator: Operator) -> None:
-    await scene.apply(inference_service())
-    await scene.until_ready()
-    async with under_load(scene) as busy:
-        before = await decisions(scene)
-        await scene.patch("chat", {"policy": {"pinned": {"mtp": 1, "batch": 1}}})
-        await until_reached(scene, draining, before)
-        (agent,) = gateway_agents(scene.namespace)
-        agent.kill()
-        status = await until_mix(scene, mtp=1, batch=1)
-
-        async def restarted() -> bool:
-            return bool(gateway_agents(scene.namespace))
-
-        await eventually(restarted, seconds=20)
-        await busy.load.wait_completed(20)
-    assert flips(status) == [("mtp", "batch", "Completed")]
-    assert busy.load.result is not None
-    served_by = {record.served_by["x-mtpilot-replica"] for record in busy.load.result.records[-20:]}
-    assert served_by == {"r0", "r1"}  # the restarted agent has put the new replica in

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.model.decision import FleetState, Mix
-from tests.unit.policy.builders import fleet
 
 
 def fleet_after(
@@ -14,13 +13,17 @@ def fleet_after(
     """moves: when and to which mode, oldest first."""
     recent = [at for at, _ in moves if now - at < timedelta(hours=1)]
     last_at, last_to = moves[-1] if moves else (None, None)
-    return fleet(
-        mix,
+    return FleetState(
+        mix=mix,
+        replicas=mix.total,
         ready=ready,
         moving=moving,
         last_move_at=last_at,
         last_move_to=last_to,
         moves_last_hour=len(recent),
         oldest_move_last_hour_at=recent[0] if recent else None,
+        failed_modes={},
+        gpus_free=0,
+        gpus_per_replica=4,
         expected_flip_seconds=flip_seconds,
     )

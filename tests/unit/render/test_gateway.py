@@ -1,5 +1,7 @@
 """The gateway's objects: one name each, ours, and rolled only by what HAProxy must be started anew for."""
 
+from typing import Any
+
 import pytest
 
 from mtpilot.api.types import API_VERSION
@@ -9,6 +11,9 @@ from mtpilot.render.gateway import ANNOTATION_CONFIG_DIGEST, render_gateway
 from mtpilot.render.gateway_pod import TLS_DIR, stop_grace_seconds, stop_script
 from mtpilot.render.haproxy import haproxy_config
 from tests.unit.render.samples import UID, service, small_spec
+
+KEEP_ALIVE_OF_FIVE = {"name": "SGLANG_TIMEOUT_KEEP_ALIVE", "value": "5"}
+KEEP_ALIVE_FROM_A_SECRET = {"name": "SGLANG_TIMEOUT_KEEP_ALIVE", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
 
 
 def gateway(**changes: object) -> Service:
@@ -129,3 +134,23 @@ def test_tls_is_on_443_and_probed_as_such() -> None:
         "the same path, by which HAProxy knows the certificate"
     )
     assert rendered(gateway())["Service"]["spec"]["ports"][0].items() >= {"name": "http", "port": 80}.items()
+
+
+@pytest.mark.parametrize(
+    ("changes", "keeps"),
+    [
+        ({}, True),
+        ({"engine": {"env": [{"name": "OTHER", "value": "1"}]}}, True),
+        ({"engine": {"env": [{"name": "SGLANG_TIMEOUT_KEEP_ALIVE", "value": "172800"}]}}, True),
+        ({"engine": {"env": [{"name": "SGLANG_TIMEOUT_KEEP_ALIVE", "value": "5"}]}}, False),
+        ({"engine": {"env": [{"name": "SGLANG_TIMEOUT_KEEP_ALIVE", "value": ""}]}}, False),
+        ({"engine": {"podTemplate": {"spec": {"containers": [{"name": "engine", "env": [KEEP_ALIVE_OF_FIVE]}]}}}}, False),
+        ({"engine": {"podTemplate": {"spec": {"containers": [{"name": "engine", "env": [KEEP_ALIVE_FROM_A_SECRET]}]}}}}, False),
+        ({"engine": {"podTemplate": {"spec": {"containers": [{"name": "sidecar", "env": [KEEP_ALIVE_OF_FIVE]}]}}}}, True),
+        ({"modes": {"mtp": {"maxRunningRequests": 8}, "batch": {"maxRunningRequests": 32, "extraArgs": ["--enable-http2"]}}}, False),
+    ],
+)
+def test_connections_are_used_again_only_where_no_engine_closes_first(changes: dict[str, Any], keeps: bool) -> None:
+    config = haproxy_config("chat", service(small_spec(**changes)).spec)
+    assert ("http-reuse safe" in config) is keeps
+    assert ("option http-server-close" in config) is not keeps

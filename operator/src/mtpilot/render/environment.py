@@ -18,6 +18,8 @@ POD_NAME_VARIABLE = "POD_NAME"
 ADMIN_KEY_VARIABLE = "MTPILOT_ADMIN_API_KEY"
 HUB_TOKEN_VARIABLE = "HF_TOKEN"  # noqa: S105 - a variable's name
 HUB_HOME_VARIABLE = "HF_HOME"
+KEEP_ALIVE_VARIABLE = "SGLANG_TIMEOUT_KEEP_ALIVE"  # seconds after which the engine closes a connection that carries no request
+KEEP_ALIVE_SECONDS = 86_400  # far longer than the gateway keeps a connection that it does not need
 
 RESERVED_VARIABLES = frozenset({POD_IP_VARIABLE, POD_UID_VARIABLE, POD_NAME_VARIABLE, ADMIN_KEY_VARIABLE})
 
@@ -28,7 +30,7 @@ def reference(variable: str) -> str:
 
 
 def engine_environment(service: str, spec: InferenceServiceSpec) -> list[dict[str, Any]]:
-    """The `env` list: reserved variables first, then the hub's, then the user's; a user's HF_* replaces ours.
+    """The `env` list: reserved variables first, then ours, then the user's; a user's HF_* or keep-alive replaces ours.
 
     Raises:
         InvalidArguments: the user sets a reserved variable.
@@ -39,17 +41,17 @@ def engine_environment(service: str, spec: InferenceServiceSpec) -> list[dict[st
         _field(POD_NAME_VARIABLE, "metadata.name"),
         _secret(ADMIN_KEY_VARIABLE, admin_secret_name(service), ADMIN_SECRET_KEY),
     ]
-    hub: list[dict[str, Any]] = []
+    ours: list[dict[str, Any]] = [{"name": KEEP_ALIVE_VARIABLE, "value": str(KEEP_ALIVE_SECONDS)}]
     if spec.model.cache is not None:
-        hub.append({"name": HUB_HOME_VARIABLE, "value": CACHE_PATH})
+        ours.append({"name": HUB_HOME_VARIABLE, "value": CACHE_PATH})
     if spec.model.token_secret is not None:
-        hub.append(_secret(HUB_TOKEN_VARIABLE, spec.model.token_secret.name, spec.model.token_secret.key))
+        ours.append(_secret(HUB_TOKEN_VARIABLE, spec.model.token_secret.name, spec.model.token_secret.key))
     for variable in spec.engine.env:
         if variable.name in RESERVED_VARIABLES:
             raise InvalidArguments(f"spec.engine.env[{variable.name}]", "is set by mtpilot")
     user = [{"name": variable.name, "value": variable.value} for variable in spec.engine.env]
     taken = {variable["name"] for variable in user}
-    return [*own, *(variable for variable in hub if variable["name"] not in taken), *user]
+    return [*own, *(variable for variable in ours if variable["name"] not in taken), *user]
 
 
 def _field(name: str, path: str) -> dict[str, Any]:

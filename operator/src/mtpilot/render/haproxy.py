@@ -16,6 +16,7 @@ from .haproxy_options import (
     conversation_key,
     conversation_places,
     conversation_table,
+    engine_connections,
     error_body,
     tls,
 )
@@ -93,12 +94,14 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         request_timeout=REQUEST_TIMEOUT_SECONDS,
         client_timeout=CLIENT_TIMEOUT_SECONDS,
         max_body=MAX_BODY_BYTES,
-        max_body_digits=len(str(MAX_BODY_BYTES)),
         too_large=error_body("invalid_request_error", "request_too_large", f"A request has at most {MAX_BODY_BYTES} bytes."),
         no_length=error_body("invalid_request_error", "length_required", "A request with a body needs Content-Length."),
         queue_full=error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
+        # The cheap tests first: this is evaluated for every request.
+        refused="full !room || low_full low !room || held none || low_held low none",
         priority_header=PRIORITY_HEADER,
         batch_class=BATCH_CLASS,
+        engine_connections=engine_connections(spec),
         tls=tls(spec),
         conversation_key=conversation_key(spec),
         conversation_lane=conversation_places(spec, LANE, servers),
@@ -147,14 +150,11 @@ defaults
     log global
     option httplog
     option dontlog-normal
-    option forwardfor
     # A client that has left frees its place in the queue and its slot in the engine.
     option abortonclose
     # Small events of a stream go out at once.
     option http-no-delay
-    # A kept connection may be closed by the engine just as a request is sent on it, and such a request must not be repeated.
-    option http-server-close
-    option clitcpka
+{engine_connections}    option clitcpka
     option srvtcpka
     # Tried again only where no connection came about, so no engine has seen the request; each time on another server.
     retry-on conn-failure
@@ -183,19 +183,18 @@ frontend openai
     http-after-response set-header {request_id} %[var(txn.request_id)] if {{ var(txn.request_id) -m found }}
     acl api path_beg /v1/
     acl climbs path,url_dec -m sub /../
-    http-request return status 404 content-type application/json string '{not_found}' if !api
-    http-request return status 404 content-type application/json string '{not_found}' if climbs
+    http-request return status 404 content-type application/json string '{not_found}' if !api || climbs
 {api_keys}    # A body without a length could not be bounded, and where two servers may disagree on its end a request can be smuggled.
     acl length req.hdr(content-length) -m found
     acl chunked req.hdr(transfer-encoding) -m found
     acl sends method POST PUT PATCH
-    acl too_large req.hdr_val(content-length) gt {max_body}
-    # A number of 32 bits to HAProxy, so the digits count first.
-    acl too_large req.hdr(content-length),length gt {max_body_digits}
+    # Of 64 bits with a sign, so that the largest lengths are below 0.
+    acl too_large req.body_size gt {max_body}
+    acl too_large req.body_size lt 0
     http-request return status 411 content-type application/json string '{no_length}' if chunked || sends !length
     http-request return status 413 content-type application/json string '{too_large}' if too_large
     # No engine slot for a client that sends its request byte by byte.
-    http-request wait-for-body time {request_timeout}s if length
+    http-request wait-for-body time {request_timeout}s
 {conversation_key}    # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
     acl room be_conn_free({lane}) gt 0
     acl none be_conn_free({backend}) lt 0
@@ -205,10 +204,7 @@ frontend openai
     acl held be_conn({backend}) ge {queue_length}
     acl low_held be_conn({backend}) ge {batch_queue_length}
     http-request set-priority-class int(1) if low
-    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if !room full
-    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if low !room low_full
-    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if none held
-    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if low none low_held
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if {refused}
     # While this gateway is being ended kept connections close with their next answer, and their clients connect to another one.
     http-after-response set-header connection close if {{ nbsrv(leaving) gt 0 }}
     # An mtp replica takes a request while it has fewer than its limit; no request waits there.
@@ -217,11 +213,13 @@ frontend openai
 
 backend {lane}
     balance leastconn
-    http-response set-header {replica_header} "%[srv_name]" if !{{ srv_name {again} }}
-    http-response set-header {mode_header} {lane} if !{{ srv_name {again} }}
+    # What comes back by that way has its headers.
+    http-response allow if {{ srv_name {again} }}
+    http-response set-header {replica_header} "%[srv_name]"
+    http-response set-header {mode_header} {lane}
 {conversation_lane}    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Whose replica left before it could be reached starts anew below, where all replicas are and where requests can wait.
-    server {again} "unix@${{{run_dir}}}/{again_socket}" backup no-check
+    server {again} "unix@${{{run_dir}}}/{again_socket}" backup no-check pool-max-conn 0
 
 frontend {again}
     bind "unix@${{{run_dir}}}/{again_socket}" mode 600

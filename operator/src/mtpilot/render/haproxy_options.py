@@ -1,4 +1,4 @@
-"""What a service may add to the gateway's HAProxy configuration: TLS, API keys, conversations kept on one replica.
+"""What a service may change in the gateway's HAProxy configuration: TLS, API keys, conversations on one replica, connections to engines.
 
 Each gives lines for its place in the configuration, or nothing where the spec does not ask for it.
 """
@@ -7,6 +7,9 @@ import math
 from collections.abc import Sequence
 
 from mtpilot.api.inference_service import Affinity, InferenceServiceSpec
+from mtpilot.model.names import ENGINE_CONTAINER
+
+from .environment import KEEP_ALIVE_SECONDS, KEEP_ALIVE_VARIABLE
 
 KEYS_MAP_FILE = "keys.map"  # SHA-256 of an API key → its client; empty as a file, the agent fills it
 KEYS_LOADED = "loaded"  # is in the map once the agent has filled it, even with nothing
@@ -14,6 +17,7 @@ CONVERSATION_HEADER = "x-mtpilot-conversation"
 TLS_DIR_ENV = "MTPILOT_TLS_DIR"
 CERTIFICATE_FILE, PRIVATE_KEY_FILE = "tls.crt", "tls.key"  # of a Secret of type kubernetes.io/tls
 RETRY_AFTER_SECONDS = 5
+_HTTP2_FLAG = "--enable-http2"
 
 
 def error_body(kind: str, code: str, message: str) -> str:
@@ -58,6 +62,32 @@ def conversation_table(spec: InferenceServiceSpec) -> str:
     if spec.gateway.affinity is not Affinity.CONVERSATION:
         return ""
     return "\nbackend conversations\n    stick-table type string len 128 size 100k expire 1h store server_id\n"
+
+
+def engine_connections(spec: InferenceServiceSpec) -> str:
+    """Whether connections to engines are used again.
+
+    Only where no engine closes one by itself: a request that meets a closing engine is lost, or would have to be sent twice.
+    """
+    if _engines_outlast(spec):
+        # A client's first request is sent only on a connection that has carried several, as HAProxy's "safe" has it.
+        return "    # An engine never closes a connection first, see its SGLANG_TIMEOUT_KEEP_ALIVE.\n    http-reuse safe\n"
+    return (
+        "    # An engine may close a kept connection just as a request is sent on it, and such a request must not be repeated.\n"
+        "    option http-server-close\n"
+    )
+
+
+def _engines_outlast(spec: InferenceServiceSpec) -> bool:
+    set_in = [(variable.name, variable.value) for variable in spec.engine.env]
+    containers = ((spec.engine.pod_template or {}).get("spec") or {}).get("containers") or ()
+    for container in containers:
+        if container.get("name") == ENGINE_CONTAINER:
+            set_in += [(variable.get("name"), variable.get("value")) for variable in container.get("env") or ()]
+    chosen = [value for name, value in set_in if name == KEEP_ALIVE_VARIABLE]
+    long_enough = all(str(value).isdecimal() and int(value) >= KEEP_ALIVE_SECONDS for value in chosen)
+    # NB: another web server, which does not read the variable.
+    return long_enough and not any(_HTTP2_FLAG in arguments for arguments in (spec.modes.mtp.extra_args, spec.modes.batch.extra_args))
 
 
 def tls(spec: InferenceServiceSpec) -> str:
