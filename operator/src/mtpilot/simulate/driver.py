@@ -133,9 +133,7 @@ class Run:
         return float(self.served.sum() * SECONDS_PER_MINUTE)
 
 
-def drive(
-    site: Site, load: Load, policy: Policy, progress: Callable[[int], None] | None = None, *, before: Load | None = None
-) -> Run:
+def drive(site: Site, load: Load, policy: Policy, progress: Callable[[int], None] | None = None, *, before: Load | None = None) -> Run:
     """Run one policy.
 
     progress: called now and then with the minutes done since the last call.
