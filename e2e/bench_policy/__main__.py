@@ -16,11 +16,13 @@ from rich.table import Table
 
 from e2e.bench_policy.cells import CLOSED, PARTS, WIDE, tasks
 from e2e.bench_policy.checks import failures
+from e2e.bench_policy.drawings import costs_over_load, ratios
 from e2e.bench_policy.plan_time import plan_p99_ms
 from e2e.bench_policy.report import render
 from e2e.bench_policy.run import run
 from e2e.bench_policy.summary import details, summarise
 from e2e.bench_policy.work import POLICIES
+from mtpilot.drawing import png
 
 _LOG_WIDTH = 140
 
@@ -67,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     (out / "details.json").write_text(json.dumps(more, indent=2) + "\n")
     (out / "cells.jsonl").write_text("".join(json.dumps(asdict(cell)) + "\n" for cell in cells))
     (out / "report.html").write_text(render(cells, summary, more, failed))
+    for name, figure in {**ratios(cells), "costs": costs_over_load()}.items():
+        (out / f"{name}.png").write_bytes(png(figure))
     if arguments.json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     for part in PARTS:

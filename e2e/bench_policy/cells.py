@@ -4,7 +4,8 @@
 * wide: every trace × every measured pair with four levels in both modes, and the slot-bound ones × fleet × flip × load.
 * closed: 18 schedules on the slot-bound pairs, as the laboratory had them.
 
-One day of a ServeGen trace is played. The laboratory plays the first; wide plays the second, where a trace has one. A cell belongs to one
+One day of a ServeGen trace is played. The laboratory plays the first; wide plays the second, where a trace has one, and the first
+one before it, uncounted: a fleet that has run for a day is judged, not its first hour. A cell belongs to one
 of two halves by a digest of its name: constants of the rule may be chosen on one half only.
 """
 
@@ -13,17 +14,19 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+
+import numpy as np
 
 from mtpilot.curves.curve import CurvePair, ThroughputCurve
 from mtpilot.curves.table import pairs_of
 from mtpilot.policy.fluid import FluidFleet
 from mtpilot.simulate.loads import Load, scaled
 from mtpilot.simulate.schedules import SCHEDULES
-from mtpilot.simulate.traces import Trace, read_trace
+from mtpilot.simulate.traces import MINUTES_PER_DAY, Trace, read_trace
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 LAB, WIDE, CLOSED = PARTS = ("lab", "wide", "closed")
@@ -40,6 +43,8 @@ TRACES = {
 }
 DAYS = {LAB: 0, WIDE: 1}
 SEEDS = {LAB: 5, WIDE: 11}
+SEED_BEFORE = 12
+BEFORE_MINUTES = 240  # long enough for the largest fleet to go over with the slowest flips, dwell and budget included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +99,44 @@ def all_pairs() -> dict[str, CurvePair]:
 
 
 @cache
+def _whole(name: str) -> Trace:
+    return read_trace(DATA / "traces" / f"{TRACES[name]}.csv")
+
+
+def _is_long(name: str) -> bool:
+    return _whole(name).minutes > MINUTES_PER_DAY
+
+
+@cache
 def trace_of(name: str, day: int) -> Trace:
     """A day of a trace; the whole of a trace that is not longer."""
-    found = read_trace(DATA / "traces" / f"{TRACES[name]}.csv")
-    return found.day(day if found.minutes > 1440 else 0)
+    return _whole(name).day(day if _is_long(name) else 0)
 
 
 def load_of(task: Task, pair: str) -> Load:
     """The task's load on a fleet of this pair."""
     if task.part == CLOSED:
         return next(load for load in (make(task.replicas) for make in SCHEDULES) if load.name == task.load)
-    peak = task.share * FluidFleet(all_pairs()[pair], task.replicas, by_latency=False).of(task.replicas, 0).capacity
-    return scaled(trace_of(task.load, DAYS[task.part]), peak_tokens_per_second=peak, seed=SEEDS[task.part])
+    return scaled(trace_of(task.load, DAYS[task.part]), peak_tokens_per_second=_peak(task, pair), seed=SEEDS[task.part])
+
+
+def before_of(task: Task, pair: str) -> Load | None:
+    """What the fleet served before the task's load began; None: it begins cold, as the laboratory's do.
+
+    The day before, or, of a trace that is not longer than a day, the same over and over for BEFORE_MINUTES at least.
+    """
+    if task.part != WIDE:
+        return None
+    load = load_of(task, pair)
+    if not _is_long(task.load):
+        return replace(load, values=np.tile(load.values, -(-BEFORE_MINUTES // load.minutes)))
+    day = DAYS[WIDE]
+    return scaled(trace_of(task.load, day - 1), peak_tokens_per_second=_peak(task, pair), seed=SEED_BEFORE, as_in=trace_of(task.load, day))
+
+
+def _peak(task: Task, pair: str) -> float:
+    """tok/s that the load's 95th percentile is scaled to."""
+    return task.share * FluidFleet(all_pairs()[pair], task.replicas, by_latency=False).of(task.replicas, 0).capacity
 
 
 def tasks(parts: Iterable[str], sample: int | None = None) -> list[Task]:

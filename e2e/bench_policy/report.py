@@ -10,13 +10,13 @@ from typing import Any
 import jinja2
 
 from e2e.bench_policy.cells import CLOSED, LAB, PARTS, WIDE, Task, all_pairs, load_of, tasks
-from e2e.bench_policy.summary import part
+from e2e.bench_policy.drawings import ratios
 from e2e.bench_policy.work import POLICIES, Cell
 from mtpilot.drawing import png
 from mtpilot.simulate import catalogue
 from mtpilot.simulate.compare import compare
 from mtpilot.simulate.driver import Site
-from mtpilot.simulate.plot import comparison, curves_of_ratios
+from mtpilot.simulate.plot import comparison
 
 _TEMPLATES = Path(__file__).resolve().parent
 SHOWN = {  # cells that are drawn minute by minute, where their part was run
@@ -38,15 +38,9 @@ def render(cells: Sequence[Cell], summary: Mapping[str, Any], details: Mapping[s
         ran=ran,
         policies=POLICIES,
         descriptions=catalogue.DESCRIPTIONS,
-        ratios={
-            name: _image(curves_of_ratios(_ratios(part(cells, name)), f"{name}: share of the cells")) for name in ran if name != CLOSED
-        },
+        ratios={name: _image(figure) for name, figure in ratios(cells).items()},
         examples={name: _image(comparison(example(name))) for name in ran},
     )
-
-
-def _ratios(cells: Sequence[Cell]) -> dict[str, Sequence[float]]:
-    return {policy: [cell.ratio(policy) for cell in cells] for policy in POLICIES}
 
 
 def example(name: str) -> Any:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from e2e.bench_policy.cells import CLOSED, WIDE, Task, all_pairs, half_of, load_of
+from e2e.bench_policy.cells import CLOSED, WIDE, Task, all_pairs, before_of, half_of, load_of
+from mtpilot.api.throughput_profile import Verdict
 from mtpilot.model.calibration import Calibration
 from mtpilot.simulate import catalogue, optimum
 from mtpilot.simulate.compare import bound
@@ -98,15 +99,23 @@ def _cell(task: Task, pair: str, load: Load, **found: Any) -> Cell:
 
 
 def _open(task: Task) -> list[Cell]:
+    """A fleet begins in mtp, and a profile whose verdict is MtpOnly keeps it there: of the many such cells predictive is not driven."""
     sites, loads, calibrations = _sites(task)
     solved = optimum.solve([site.curves for site in sites], loads, replicas=task.replicas, flip_minutes=task.flip_minutes)
     fixed = _fixed(task, sites, loads, calibrations)
     moving = (*_MOVING, *((UNCALIBRATED,) if task.part != WIDE else ()))
     cells = []
     for i, pair in enumerate(task.pairs):
-        runs = {name: drive(sites[i], loads[i], catalogue.policy(name, calibrations[i])) for name in moving}
+        at_home = task.part == WIDE and calibrations[i].verdict is Verdict.MTP_ONLY
+        before = before_of(task, pair)
+        runs = {
+            name: drive(sites[i], loads[i], catalogue.policy(name, calibrations[i]), before=before)
+            for name in moving
+            if not (at_home and name == catalogue.PREDICTIVE)
+        }
         values = {name: costs[i] for name, costs in fixed.items()} | {name: run.request_minutes for name, run in runs.items()}
-        flips = dict.fromkeys(fixed, 0) | {name: run.flips for name, run in runs.items()}
+        flips = dict.fromkeys((*fixed, *moving), 0) | {name: run.flips for name, run in runs.items()}
+        values.setdefault(catalogue.PREDICTIVE, values["always_mtp"])
         reference = min(solved[i].cost, *values.values())
         cells.append(_cell(task, pair, loads[i], values=values, flips=flips, solved=solved[i].cost, reference=reference))
     return cells

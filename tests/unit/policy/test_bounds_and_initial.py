@@ -3,10 +3,14 @@ from typing import Any
 import pytest
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
-from mtpilot.model.decision import Mix
+from mtpilot.api.status import PolicyState
+from mtpilot.api.throughput_profile import Verdict
+from mtpilot.model.decision import Mix, NoDemand
+from mtpilot.model.reasons import Reason
 from mtpilot.policy.bounds import batch_bounds, pinned_mix, step_towards, with_batch
-from mtpilot.policy.initial import initial_mode
-from tests.unit.policy.builders import spec
+from mtpilot.policy.decide import decide
+from mtpilot.policy.initial import first_mix, initial_mode
+from tests.unit.policy.builders import NOW, calibration, fleet, spec
 
 
 def mix(mtp: int, batch: int) -> Mix:
@@ -101,3 +105,22 @@ def test_a_pinned_fleet_is_created_as_pinned(pinned):
         mode = initial_mode(config, there, None)
         there = mix(there.mtp + (mode is Mode.MTP), there.batch + (mode is Mode.BATCH))
     assert there == mix(**pinned)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "policy", "expected"),
+    [
+        (Verdict.FLIP, {}, mix(4, 0)),
+        (Verdict.MTP_ONLY, {}, mix(4, 0)),
+        (Verdict.BATCH_ONLY, {}, mix(0, 4)),
+        (Verdict.BATCH_ONLY, {"minReplicas": {"mtp": 1}}, mix(1, 3)),
+        (None, {"minReplicas": {"batch": 1}}, mix(3, 1)),
+    ],
+)
+def test_a_service_begins_as_its_profiles_verdict_says(verdict, policy, expected):
+    known = None if verdict is None else calibration(verdict=verdict)
+    asked = with_policy(**policy)
+    assert first_mix(asked, 4, known) == expected
+    nobody = NoDemand(reason=Reason.NO_READY_REPLICA, message="no replica is ready")
+    nothing = fleet(mix(0, 0), replicas=4, ready=0)
+    assert decide(asked, nobody, nothing, PolicyState(), NOW, known).recommended == expected

@@ -109,3 +109,15 @@ def test_latency_of_a_closed_loop_is_a_clients_round():
 def test_nothing_served_has_no_latency():
     found = score(drive(site(), opened([0.0] * 3), Script({})))
     assert (found.mean_latency_seconds, found.p99_latency_seconds) == (None, None)
+
+
+def test_what_came_before_is_played_and_not_counted():
+    policy = Script({-2: Mode.BATCH})
+    run = drive(site(), opened([100.0] * 3), policy, before=opened([300.0] * 4))
+    assert [moment.minute for moment in policy.seen] == list(range(-4, 3))
+    assert run.away.tolist() == [True, True, False]  # it left two minutes before the load began
+    assert run.batch.tolist() == [0, 0, 1]
+    assert run.flips == 0
+    assert policy.seen[3].queued > 0
+    assert run.queued.tolist() == [0.0] * 3  # what waited is dropped
+    assert run.load.minutes == len(run.served) == 3

@@ -83,3 +83,9 @@ def test_the_three_schedules_grow_with_the_fleet():
         assert (4 * one.values).tolist() == four.values.tolist()
     assert random_levels(1).minutes == 2880
     assert random_levels(1).values[:3].tolist() == random_levels(1).values[:3].tolist()
+
+
+def test_another_part_of_a_trace_is_scaled_by_the_same_factor():
+    whole = Trace(name="rates", requests_per_minute=np.array([2.0] * 40 + [4.0] * 40))
+    first, second = whole.cut(0, 40), whole.cut(40, 40)
+    assert scaled(first, peak_tokens_per_second=100.0, seed=None, as_in=second).values.tolist() == pytest.approx([50.0] * 40)

@@ -128,3 +128,9 @@ def test_a_closed_loop_is_followed_to_batch():
     calibration = catalogue.calibration("pair", PAIR)
     run = drive(site(), closed([8.0] * 60 + [80.0] * 240), catalogue.policy("predictive", calibration))
     assert run.batch.tolist()[-1] == 2
+
+
+def test_the_operators_fleet_begins_as_the_verdict_of_its_profile_says():
+    batch_only = catalogue.calibration("pair", CurvePair(mtp=curve((10, 100)), batch=curve((10, 200))))
+    run = drive(site(), opened([50.0] * 5), Decided("predictive", batch_only))
+    assert (run.batch.tolist(), run.flips) == ([2] * 5, 0)

@@ -17,6 +17,7 @@ from . import calibrated, uncalibrated
 from .advice import Advice
 from .bounds import pinned_mix, step_towards
 from .guards import AUTO_CHAIN, PINNED_CHAIN, PREDICTED_CHAIN, Proposal, first_violation, one_move_in_flight
+from .initial import first_mix
 from .lasting import UNPRESSED
 from .predictive import DEFAULT_SETTINGS, PredictiveSettings
 
@@ -54,7 +55,8 @@ def decide(  # noqa: PLR0917 - in the order of the interface; callers may name t
         if spec.policy.mode is PolicyMode.PINNED:
             return _pinned(spec, fleet, state, now, outlook=None)
         change = _NO_DEMAND_CHANGES.get(Reason(demand.reason), "fresh series of the live replicas")
-        return _hold(fleet.mix, Reason(demand.reason), f"{fleet.mix} stays: {demand.message}", change, state)
+        mix = fleet.mix if fleet.mix.total else first_mix(spec, fleet.replicas, calibration)
+        return _hold(mix, Reason(demand.reason), f"{fleet.mix} stays: {demand.message}", change, state)
     if calibration is None:
         advice = uncalibrated.advise(spec=spec, demand=demand, fleet=fleet, state=state, now=now)
     else:

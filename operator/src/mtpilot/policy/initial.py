@@ -1,9 +1,20 @@
-"""The mode of a slot that is created: mtp, unless the pinned mix, a minimum or the recommendation asks for batch."""
+"""The mode of a slot that is created: mtp, unless the pinned mix, a minimum, the profile's verdict or the recommendation asks for batch."""
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, PolicyMode
+from mtpilot.api.throughput_profile import Verdict
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Mix
 
-from .bounds import pinned_mix
+from .bounds import pinned_mix, with_batch
+
+
+def first_mix(spec: InferenceServiceSpec, replicas: int, calibration: Calibration | None) -> Mix:
+    """The mix that a service begins with: all mtp, or all batch where the profile's verdict is BatchOnly, within policy.minReplicas.
+
+    A lone replica that began in the wrong mode might never find the hour in which its absence costs little.
+    """
+    only_batch = calibration is not None and calibration.verdict is Verdict.BATCH_ONLY
+    return with_batch(spec, replicas, replicas if only_batch else 0)
 
 
 def initial_mode(spec: InferenceServiceSpec, existing: Mix, recommended: Mix | None) -> Mode:

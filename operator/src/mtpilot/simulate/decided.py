@@ -17,6 +17,7 @@ from mtpilot.model.reasons import Reason
 from mtpilot.policy.decide import decide
 from mtpilot.policy.demand import asked_for
 from mtpilot.policy.fluid import envelope
+from mtpilot.policy.initial import first_mix
 
 from .driver import Moment, Site, Steering
 from .sharing import Sharing
@@ -77,7 +78,7 @@ class Operator:
 
     def __init__(self, site: Site, spec: InferenceServiceSpec, calibration: Calibration | None, *, explain: bool) -> None:
         self.site, self.spec, self.calibration, self.explain = site, spec, calibration, explain
-        self.batch = 0
+        self.batch = first_mix(spec, site.replicas, calibration).batch
         self.why = ""
         self.memory = PolicyState()
         self.moves: list[tuple[datetime, Mode]] = []

@@ -133,9 +133,16 @@ class Run:
         return float(self.served.sum() * SECONDS_PER_MINUTE)
 
 
-def drive(site: Site, load: Load, policy: Policy, progress: Callable[[int], None] | None = None) -> Run:
-    """Run one policy. progress: called now and then with the minutes done since the last call."""
+def drive(site: Site, load: Load, policy: Policy, progress: Callable[[int], None] | None = None, *, before: Load | None = None) -> Run:
+    """Run one policy.
+
+    progress: called now and then with the minutes done since the last call.
+    before: what the fleet served until the load begins: it is played and not counted. What the policy remembers, the mix and a replica
+        that is on its way stay; what waits is dropped, so that every policy begins with an empty queue.
+    """
     track = _Track(site, load, policy)
+    if before is not None:
+        track.warm_up(before)
     for minute, value in enumerate(load.values.tolist()):
         track.minute(minute, value)
         if progress is not None and minute % REPORT_EVERY_MINUTES == 0:
@@ -157,6 +164,14 @@ class _Track:
         self.queued = 0.0
         self.moves: list[Move] = []
         self.rows: list[tuple[int, bool, float, float, float, float]] = []
+
+    def warm_up(self, before: Load) -> None:
+        """Play what came before, in minutes below 0."""
+        for minute, value in enumerate(before.values.tolist(), start=-before.minutes):
+            self.minute(minute, value)
+        self.queued = 0.0
+        self.moves.clear()
+        self.rows.clear()
 
     def minute(self, minute: int, value: float) -> None:
         away = self.left > 0

@@ -46,13 +46,17 @@ def recorded(trace: Trace, *, output_tokens: float | None = None) -> Load:
     return Load(name=trace.name, values=tokens / SECONDS_PER_MINUTE, output_tokens=mean)
 
 
-def scaled(trace: Trace, *, peak_tokens_per_second: float, seed: int | None, output_tokens: float | None = None) -> Load:
+def scaled(
+    trace: Trace, *, peak_tokens_per_second: float, seed: int | None, output_tokens: float | None = None, as_in: Trace | None = None
+) -> Load:
     """The trace with its 95th percentile at `peak_tokens_per_second`.
 
+    as_in: another part of the same trace, whose percentile counts instead.
     seed: of Poisson noise on the arrivals of a rate trace; None: none. A request trace has its own noise and gets no other.
     """
     load = recorded(trace, output_tokens=output_tokens)
-    peak = float(np.percentile(load.values, PEAK_PERCENTILE))
+    measured = load if as_in is None else recorded(as_in, output_tokens=output_tokens)
+    peak = float(np.percentile(measured.values, PEAK_PERCENTILE))
     if peak <= 0:
         raise ValueError(f"{trace.name}: nothing arrives in 95 % of the minutes: it cannot be scaled")
     values = load.values * (peak_tokens_per_second / peak)
