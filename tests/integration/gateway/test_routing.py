@@ -224,3 +224,23 @@ async def test_metrics_show_what_waits_and_what_runs(stage, new_engine) -> None:
     assert not any('server="r7"' in line for line in lines), "servers in maintenance are not worth their series"
     engine.gate.set()
     await asyncio.gather(*requests)
+
+
+async def test_the_agent_tells_how_many_wait_and_for_how_long(stage, new_engine) -> None:
+    """Also while there is no replica, where HAProxy's own queue is empty."""
+    assert waiting(stage) == (0, 0)
+    requests = [asyncio.create_task(stage.post(str(number))) for number in range(3)]
+    await until(lambda: waiting(stage)[0] == 3, 4)
+    first = waiting(stage)[1]
+    await until(lambda: waiting(stage)[1] > first >= 1, 4)
+    engine = await new_engine(answers=True)
+    stage.say(pod(address=engine.address))
+    await asyncio.gather(*requests)
+    await until(lambda: waiting(stage) == (0, 0), 4)
+
+
+def waiting(stage) -> tuple[float, float]:
+    """Requests, and seconds."""
+    metrics = stage.agent.metrics
+    number, seconds = (gauge.collect()[0].samples[0].value for gauge in (metrics.waiting, metrics.waiting_seconds))
+    return number, seconds

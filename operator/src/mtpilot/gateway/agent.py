@@ -62,6 +62,7 @@ class Agent:
     _ready: bool = False
     _turn_at: float = field(default_factory=time.monotonic)
     _last_failure: str | None = None
+    _waiting_since: float | None = None
     _certificate: Certificate | None = None
 
     async def run(self) -> None:
@@ -115,6 +116,7 @@ class Agent:
     async def _sync(self) -> None:
         pool = await self.gateway.pool()
         self.metrics.haproxy_up.set(1)
+        self._count_waiting(pool.waiting)
         await self._say_whether_we_leave()
         self._say_whether_anything_waits(pool)
         await self._sync_keys()
@@ -200,6 +202,13 @@ class Agent:
         states = [ServerState.READY if lane.get(server.name) is ServerState.READY else server.state for server in pool.servers]
         for state in ServerState:
             self.metrics.servers.labels(state=state.value).set(states.count(state))
+
+    def _count_waiting(self, waiting: int) -> None:
+        """NB: HAProxy tells no request's age while it waits, only how long those waited that went on."""
+        now = time.monotonic()
+        self._waiting_since = (self._waiting_since or now) if waiting else None
+        self.metrics.waiting.set(waiting)
+        self.metrics.waiting_seconds.set(0 if self._waiting_since is None else now - self._waiting_since + self.sync_seconds)
 
     async def _follow(self) -> None:
         async for manifests in self.watch.snapshots():

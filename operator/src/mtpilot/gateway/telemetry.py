@@ -20,6 +20,8 @@ class AgentMetrics:
     pods_seen: Gauge = field(init=False)
     synced: Gauge = field(init=False)
     limit: Gauge = field(init=False)
+    waiting: Gauge = field(init=False)
+    waiting_seconds: Gauge = field(init=False)
     reaction: Histogram = field(init=False)
 
     def __post_init__(self) -> None:
@@ -33,6 +35,14 @@ class AgentMetrics:
         self.synced = Gauge("mtpilot_gateway_synced_timestamp_seconds", "When HAProxy last agreed with the pods", registry=registry)
         self.limit = Gauge(
             "mtpilot_gateway_contention_limit", "Requests an mtp replica takes before the batch replicas do; 0: no limit", registry=registry
+        )
+        self.waiting = Gauge(
+            "mtpilot_gateway_waiting_requests", "Requests without a server: queued, or waiting for a replica to come", registry=registry
+        )
+        self.waiting_seconds = Gauge(
+            "mtpilot_gateway_waiting_seconds",
+            "For how long some request has waited at each look: the oldest waits no longer; 0: none waits",
+            registry=registry,
         )
         self.reaction = Histogram(
             "mtpilot_gateway_reaction_seconds",
