@@ -373,3 +373,29 @@ def test_the_same_sample_is_taken_once():
     before = watch.look(2000.0).state
     watch.looks -= 1
     assert watch.look(9000.0).state == before
+
+
+@pytest.mark.parametrize("targets", [{"itl": "15ms"}, {"itl": "1ms"}, {"ttft": "2s"}, {"ttft": "1ms"}, {"itl": "20ms", "ttft": "5s"}])
+@pytest.mark.parametrize("mix", [ALL_MTP, HALF, ALL_BATCH])
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_verdict_meets_every_target_with_an_answer(verdict, mix, targets):
+    """All that the verdict leaves may miss what another mix would meet, at the present load or at one that is only weighed."""
+    away = {Verdict.MTP_ONLY: Mode.BATCH, Verdict.BATCH_ONLY: Mode.MTP}.get(verdict)
+    for share in (0.05, 0.9, 1.2):
+        watch = Watch(mix, verdict=verdict, workload={"targets": targets})
+        assert watch.look(share * MTP_CAPACITY, queued=20.0 if share > 1 else 0.0).move_to is not away or away is None
+
+
+def test_a_step_that_pays_at_every_load_is_told_as_that():
+    """Batch is better everywhere: `no load pays for the way back` would be the opposite of the truth."""
+    better = replace(PAIR, batch=PAIR.mtp.scaled(4.0))
+    decision = Watch(
+        ALL_MTP, profile=better, pair=better, verdict=Verdict.BATCH_ONLY, policy={"stabilization": {"up": "10m", "down": "10m"}}
+    ).look(0.5 * MTP_CAPACITY)
+    assert decision.move_to is None
+    assert "to batch: any load" in (decision.would_change or "")
+
+
+def test_slots_that_are_all_on_their_way_out_hold():
+    decision = decide(spec(replicas=4), demand(500.0), fleet(Mix(mtp=0, batch=0), replicas=4), PolicyState(), NOW, calibration())
+    assert (decision.move_to, decision.reason) == (None, Reason.NO_READY_REPLICA)

@@ -66,6 +66,13 @@ def test_real_slots_cut_a_curve_and_never_lengthen_it():
     assert capacity(Mode.MTP, remembered(mtp_slots=48)) == PAIR.mtp.rate(24)
 
 
+def test_a_request_that_was_lowered_since_counts():
+    config = spec(replicas=1)
+    modes = config.modes.model_copy(update={"mtp": config.modes.mtp.model_copy(update={"max_running_requests": 8})})
+    fleet = fleet_in_use(config.model_copy(update={"modes": modes}), PAIR, remembered(mtp_slots=20), 1, by_latency=False)
+    assert fleet.mix(0).capacity == pytest.approx(PAIR.mtp.rate(8))
+
+
 def test_slots_never_seen_are_the_specs():
     config = spec(replicas=1)
     modes = config.modes.model_copy(update={"mtp": config.modes.mtp.model_copy(update={"max_running_requests": 8})})
@@ -75,9 +82,17 @@ def test_slots_never_seen_are_the_specs():
 
 def test_the_replica_with_fewest_slots_counts_and_is_remembered():
     samples = [sample(0, Mode.MTP, slots=24), sample(1, Mode.MTP, slots=20), sample(2, Mode.BATCH, slots=68)]
-    assert effective_slots(Mode.MTP, samples, None) == 20
-    assert effective_slots(Mode.MTP, samples[2:], 20) == 20
-    assert effective_slots(Mode.MTP, [], None) is None
+    assert effective_slots(Mode.MTP, samples, None, requested=48) == 20
+    assert effective_slots(Mode.MTP, samples[2:], 20, requested=48) == 20
+    assert effective_slots(Mode.MTP, [], None, requested=48) is None
+
+
+def test_slots_that_only_repeat_the_request_are_not_kept() -> None:
+    """They would outlive it: a request that is raised while no such replica runs would stay without effect."""
+    assert effective_slots(Mode.MTP, [sample(slots=48)], 20, requested=48) is None
+    silent = sample(slots=48, slots_reported=False)
+    assert effective_slots(Mode.MTP, [silent], 20, requested=48) == 20
+    assert effective_slots(Mode.MTP, [silent, sample(1, slots=24)], 20, requested=48) == 24
 
 
 def test_a_change_below_a_percent_makes_no_new_tables():

@@ -65,6 +65,11 @@ def test_corrections_are_bounded(level, factor):
 
 
 class TestDrift:
+    def test_a_mode_that_does_not_run_is_not_blamed_for_ever(self):
+        drifted = after([loaded(Mode.BATCH, level=1.4)], 4 * 3600)
+        assert drifted.drifted is Mode.BATCH
+        assert after([loaded()], 2 * 3600, drifted).drifted is None
+
     def test_a_profile_that_is_far_off_for_half_an_hour_has_drifted(self):
         averaging = 1200
         assert after([loaded(level=0.8)], averaging).drifted is None

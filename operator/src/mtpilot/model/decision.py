@@ -41,6 +41,7 @@ class ReplicaSample:
     queued: float
     tokens_per_second: float
     slots: int  # effective max running requests
+    slots_reported: bool = True  # by the engine; else those that are requested
     accept_length: float | None = None
 
 

@@ -45,9 +45,15 @@ def _mtp_is_loaded(samples: Sequence[ReplicaSample]) -> bool:
     return sum(sample.running for sample in mtp) >= max(LOADED_SHARE * sum(sample.slots for sample in mtp), 1.0)
 
 
-def effective_slots(mode: Mode, samples: Sequence[ReplicaSample], known: int | None) -> int | None:
-    """Fewest effective slots of the replicas of a mode that serve, else those last seen."""
-    return min((sample.slots for sample in samples if sample.mode is mode and sample.slots > 0), default=known)
+def effective_slots(mode: Mode, samples: Sequence[ReplicaSample], known: int | None, *, requested: int) -> int | None:
+    """Fewest slots that a serving engine of a mode reports, else those last seen; None: as many as are requested.
+
+    A number that only repeats the request is not kept: it would outlive the request.
+    """
+    reported = [sample.slots for sample in samples if sample.mode is mode and sample.slots > 0 and sample.slots_reported]
+    if not reported:
+        return known
+    return min(reported) if min(reported) < requested else None
 
 
 def mtp_scale(curves: CurvePair, accept_length: float | None) -> float:
@@ -57,8 +63,9 @@ def mtp_scale(curves: CurvePair, accept_length: float | None) -> float:
 
 def fleet_in_use(spec: InferenceServiceSpec, curves: CurvePair, remembered: Remembered, replicas: int, *, by_latency: bool) -> FluidFleet:
     """The fluid model of `replicas` replicas as they are now."""
-    mtp = remembered.mtp_slots or spec.modes.mtp.max_running_requests
-    batch = remembered.batch_slots or spec.modes.batch.max_running_requests
+    requested_mtp, requested_batch = spec.modes.mtp.max_running_requests, spec.modes.batch.max_running_requests
+    mtp = min(remembered.mtp_slots or requested_mtp, requested_mtp)
+    batch = min(remembered.batch_slots or requested_batch, requested_batch)
     percent = max(round(100 * mtp_scale(curves, remembered.accept_length) * remembered.refinement.factor(Mode.MTP)), 1)
     return fluid_fleet(_corrected(curves, percent, round(100 * remembered.refinement.factor(Mode.BATCH)), mtp, batch), replicas, by_latency)
 

@@ -51,6 +51,8 @@ def decide(  # noqa: PLR0917 - in the order of the interface; callers may name t
     """
     if fleet.replicas == 0:
         return _hold(Mix(mtp=0, batch=0), Reason.SCALED_TO_ZERO, "the service has no replicas", "spec.replicas above 0", _rested(state))
+    if fleet.mix.total == 0 and not isinstance(demand, NoDemand):  # all slots are on their way out and still serve
+        demand = NoDemand(reason=Reason.NO_READY_REPLICA, message="every slot is on its way out")
     if isinstance(demand, NoDemand):
         if spec.policy.mode is PolicyMode.PINNED:
             return _pinned(spec, fleet, state, now, outlook=None)

@@ -152,6 +152,7 @@ def _sample(item: Series, engines: Mapping[str, EngineLoad], spec: InferenceServ
         queued=number(item.metrics.queued) or 0.0,
         tokens_per_second=number(item.metrics.generation_tokens_per_second) or 0.0,
         slots=effective or configured.max_running_requests,
+        slots_reported=bool(effective),
         accept_length=number(item.metrics.accept_length),
     )
 

@@ -17,7 +17,7 @@ BEYOND = 1.5  # of the largest capacity of any mix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadLimit:
-    """A step to `to` pays on one side of `value`. closed: requests in the system, else tok/s."""
+    """A step to `to` pays on one side of `value`, at every load if that is above 0. closed: requests in the system, else tok/s."""
 
     to: Mode
     value: float
@@ -52,7 +52,9 @@ def _steady(c: Circumstances, present: Load, value: float, closed: bool) -> Load
 def _nearest(
     to: Mode, grid: list[float], answers: list[Mode | None], at: float, answer: Callable[[float], Mode | None]
 ) -> tuple[Mode, float, bool] | None:
-    """(to, load, whether the step pays above it) of the change of answer that is nearest to `at`."""
+    """(to, load, whether the step pays above it) of the change of answer that is nearest to `at`; (to, 0, True): it always pays."""
+    if all(found is to for found in answers):
+        return to, 0.0, True
     changes = [i for i in range(1, len(grid)) if (answers[i] is to) != (answers[i - 1] is to)]
     if not changes:
         return None

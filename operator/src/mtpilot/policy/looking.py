@@ -52,7 +52,7 @@ def look(
     remembered = recall(state)
     elapsed = sampling.elapsed_seconds
     if sampling.fresh:
-        remembered = _take(demand, calibration.curves, remembered, elapsed=elapsed, settings=settings, factor=factor)
+        remembered = _take(spec, demand, calibration.curves, remembered, elapsed=elapsed, settings=settings, factor=factor)
     circumstances, load = _set_up(spec, demand, fleet, calibration=calibration, remembered=remembered, settings=settings)
     if settings.spells:
         remembered, circumstances = _with_spell(
@@ -73,6 +73,7 @@ def look(
 
 
 def _take(
+    spec: InferenceServiceSpec,
     demand: Demand,
     curves: CurvePair,
     before: Remembered,
@@ -107,8 +108,8 @@ def _take(
         rule=rule,
         refinement=refinement,
         accept_length=length,
-        mtp_slots=effective_slots(Mode.MTP, demand.replicas, before.mtp_slots),
-        batch_slots=effective_slots(Mode.BATCH, demand.replicas, before.batch_slots),
+        mtp_slots=effective_slots(Mode.MTP, demand.replicas, before.mtp_slots, requested=spec.modes.mtp.max_running_requests),
+        batch_slots=effective_slots(Mode.BATCH, demand.replicas, before.batch_slots, requested=spec.modes.batch.max_running_requests),
     )
 
 

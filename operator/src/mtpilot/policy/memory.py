@@ -19,7 +19,7 @@ Fields = dict[str, str | int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """accept_length: of loaded mtp replicas, smoothed; None: not seen. mtp_slots, batch_slots: effective ones, as last seen."""
+    """accept_length: of loaded mtp replicas, smoothed; None: not seen. mtp_slots, batch_slots: below the request, as last reported."""
 
     rule: Memory
     refinement: Refinement

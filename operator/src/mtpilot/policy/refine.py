@@ -82,7 +82,8 @@ def refine(
     batch = _level(before.batch, ratio[Mode.BATCH], elapsed_seconds, pace)
     drift_seconds = before.drift_seconds
     if any(ratio.values()):
-        far = max(_distance(mtp), _distance(batch)) > _DRIFT
+        # NB: only what runs now can be shown to be right again, so only that counts.
+        far = max(_distance(level) for level, seen in ((mtp, ratio[Mode.MTP]), (batch, ratio[Mode.BATCH])) if seen) > _DRIFT
         drift_seconds = min(max(drift_seconds + (elapsed_seconds if far else -elapsed_seconds), 0.0), 2 * DRIFT_SECONDS)
     return Refinement(mtp=mtp, batch=batch, drift_seconds=drift_seconds)
 

@@ -84,6 +84,8 @@ def _may_go(c: Circumstances, mode: Mode) -> bool:
 def _limit_in_words(limit: LoadLimit | None) -> str:
     if limit is None:
         return "no load pays for the way back"
+    if limit.above and limit.value == 0:
+        return "any load"
     side = "above" if limit.above else "below"
     if limit.closed:
         return f"{side} {count(limit.value)} requests in the system"
