@@ -86,7 +86,8 @@ def _rows_table(rows: Mapping[str, Any]) -> Table:
 
 def _omlx_table(cases: Mapping[str, Any]) -> Table:
     table = Table(title="The oMLX table, output tokens/s")
-    for column in ("sampling", "one alone, on mtp", "four, by the rule", "four, plain batching", "four, mixed route", "rule / plain"):
+    columns = ("one alone,\nmtp + batch replica", "four by the rule,\nmtp + batch replica", "four, plain batching,\none batch replica")
+    for column in ("sampling", *columns, "four, mixed route,\none mtp replica", "rule / plain"):
         table.add_column(column, justify="left" if column == "sampling" else "right")
     for name, figures in cases.items():
         table.add_row(name, *(f"{figures[case]:.1f}" for case in CASES), f"{figures['four'] / figures['plain_four']:.3f}")

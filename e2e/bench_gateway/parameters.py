@@ -42,6 +42,7 @@ class Parameters:
     latency_requests: int = 400
     latency_rounds: int = 4
     rate_requests: int = 16_000
+    rate_rounds: int = 4
     rate_connections: int = 16
     omlx_rounds: int = 2
     seed: int = 7
@@ -78,4 +79,12 @@ class Parameters:
 
 def quick(parameters: Parameters) -> Parameters:
     """The same run in a few seconds each: whether it works, not what it measures."""
-    return replace(parameters, phases=((2.0, 0.12), (2.0, 0.4)), latency_requests=100, latency_rounds=1, rate_requests=1000, omlx_rounds=1)
+    return replace(
+        parameters,
+        phases=((2.0, 0.12), (2.0, 0.4)),
+        latency_requests=100,
+        latency_rounds=1,
+        rate_requests=1000,
+        rate_rounds=1,
+        omlx_rounds=1,
+    )

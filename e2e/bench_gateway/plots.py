@@ -20,7 +20,12 @@ NAMES = {
     "sglang_router_power_of_two": "sglang-router\npower_of_two",
     "smg_least_load": "smg\nleast_load",
 }
-CASE_NAMES = {"alone": "one alone", "four": "four,\nthe rule", "plain_four": "four,\nplain batching", "mixed_four": "four,\nmixed route"}
+CASE_NAMES = {
+    "alone": "one alone,\nboth replicas",
+    "four": "four, the rule,\nboth replicas",
+    "plain_four": "four, plain\nbatching, one replica",
+    "mixed_four": "four, mixed\nroute, one replica",
+}
 OURS, OTHERS, REPORT = OPERATOR, "#8a9bb0", BATCH
 _PANELS = (
     ("mean_latency_seconds", "mean latency, s (less is better)", "{:.2f}"),
