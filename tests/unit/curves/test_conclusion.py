@@ -73,6 +73,22 @@ def test_the_last_of_several_crossings_counts():
     assert 4 < found.crossover < 8
 
 
+@pytest.mark.parametrize(
+    ("mtp", "batch", "above", "crossover"),
+    [
+        (((1, 100.0), (16, 800.0), (64, 1000.0)), ((1, 60.0), (16, 800.0), (64, 2000.0)), Mode.BATCH, 16),
+        (((1, 60.0), (16, 800.0), (64, 2000.0)), ((1, 100.0), (16, 800.0), (64, 1000.0)), Mode.MTP, 16),
+        (((1, 100.0), (8, 500.0), (32, 800.0), (64, 900.0)), ((1, 60.0), (8, 500.0), (32, 800.0), (64, 1500.0)), Mode.BATCH, 32),
+        (((1, 100.0), (8, 500.0), (64, 900.0)), ((1, 100.0), (8, 500.0), (64, 1500.0)), None, None),
+        (((1, 100.0), (8, 500.0), (64, 900.0)), ((1, 60.0), (8, 500.0), (64, 900.0)), None, None),
+    ],
+)
+def test_curves_that_meet_at_a_level_or_over_a_stretch_cross_where_they_part(mtp, batch, above, crossover):
+    found = conclude(pair(mtp=mtp, batch=batch), mtp_error=0, batch_error=0)
+    assert found.above is above
+    assert found.crossover == (None if crossover is None else pytest.approx(crossover))
+
+
 def test_equal_curves_are_no_crossover():
     found = conclude(pair(mtp=power(100, 0.8, 68), batch=power(100, 0.8, 68)), mtp_error=0, batch_error=0)
     assert found.crossover is None

@@ -85,9 +85,14 @@ def _rates(curve: ThroughputCurve, levels: Floats) -> Floats:
 
 
 def _crossing(levels: Floats, ratios: Floats) -> tuple[Floats, Floats]:
-    """For each row: the level of the last change of sign, NaN where there is none, and the sign beyond it."""
-    signs = np.sign(np.where(np.abs(ratios) < 1e-9, 0.0, ratios))
-    changes = signs[:, :-1] * signs[:, 1:] < 0
+    """For each row: the level of the last change of sign, NaN where there is none, and the sign beyond it.
+
+    Equal rates have no sign: the change is where they end.
+    """
+    ratios = np.where(np.abs(ratios) < 1e-9, 0.0, ratios)
+    signs = np.sign(ratios)
+    told = np.maximum.accumulate(np.where(signs != 0, np.arange(signs.shape[1]), 0), axis=1)
+    changes = np.take_along_axis(signs, told, axis=1)[:, :-1] * signs[:, 1:] < 0
     last = changes.shape[1] - 1 - np.argmax(changes[:, ::-1], axis=1)
     rows = np.arange(len(ratios))
     left, right = ratios[rows, last], ratios[rows, last + 1]
