@@ -86,7 +86,7 @@ def _engines_outlast(spec: InferenceServiceSpec) -> bool:
             set_in += [(variable.get("name"), variable.get("value")) for variable in container.get("env") or ()]
     chosen = [value for name, value in set_in if name == KEEP_ALIVE_VARIABLE]
     long_enough = all(str(value).isdecimal() and int(value) >= KEEP_ALIVE_SECONDS for value in chosen)
-    # NB: another web server, which does not read the variable.
+    # NB: another web server, of which it is not known whether it reads the variable.
     return long_enough and not any(_HTTP2_FLAG in arguments for arguments in (spec.modes.mtp.extra_args, spec.modes.batch.extra_args))
 
 
