@@ -122,7 +122,7 @@ def _candidates(profiles: Sequence[Profile], spec: InferenceServiceSpec) -> tupl
 
 @lru_cache(maxsize=256)
 def _calibrate(name: str, spec: ThroughputProfileSpec, context_tokens: int) -> Calibration:
-    """A fit costs more than a tick may, and depends on nothing else."""
+    """Curves and their conclusion cost more than a tick may, and depend on nothing else."""
     return calibrate(name, spec, context_tokens)
 
 

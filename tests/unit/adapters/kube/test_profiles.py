@@ -10,6 +10,7 @@ from mtpilot.adapters.kube.cluster import KubeCluster
 from mtpilot.adapters.kube.profiles import ProfileReader, profile_from_object
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.snapshot import Manifest
+from mtpilot.ports import ClusterError
 
 
 def profile(name: str = "measured", *, generation: int = 1, **spec: Any) -> Manifest:
@@ -76,12 +77,15 @@ def test_a_profile_that_does_not_fit_the_models_says_what_is_wrong() -> None:
 class Written(Listing):
     """Also takes statuses, as the API server would."""
 
-    def __init__(self, *objects: Manifest) -> None:
+    def __init__(self, *objects: Manifest, refused: str | None = None) -> None:
         super().__init__(*objects)
         self.writes: list[Manifest] = []
+        self.refused = refused  # name of the object whose status is not taken
 
     async def apply(self, manifest: Manifest, *, field_manager: str, subresource: str) -> None:
         assert (field_manager, subresource) == ("mtpilot", "status")
+        if manifest["metadata"]["name"] == self.refused:
+            raise ClusterError("no")
         self.writes.append(manifest)
         for obj in self.objects:
             if obj["metadata"]["uid"] == manifest["metadata"]["uid"]:
@@ -102,3 +106,39 @@ async def test_each_generation_is_judged_and_written_once() -> None:
     restarted = KubeCluster(client)  # type: ignore[arg-type]
     assert await restarted.refresh_profiles(("team-a",)) == 0
     assert len(client.writes) == 3
+
+
+async def test_a_profile_whose_status_is_refused_holds_up_no_other_and_is_tried_again() -> None:
+    client = Written(profile("a"), profile("b"), refused="a")
+    cluster = KubeCluster(client)  # type: ignore[arg-type]
+    assert await cluster.refresh_profiles(("team-a",)) == 1
+    assert [written["metadata"]["name"] for written in client.writes] == ["b"]
+    client.refused = None
+    assert await cluster.refresh_profiles(("team-a",)) == 1
+    assert "verdict" in client.objects[0]["status"]
+
+
+class Classes:
+    """A client with hardware classes and no node."""
+
+    def __init__(self, refused: str, *classes: Manifest) -> None:
+        self.classes, self.refused = classes, refused
+        self.written: list[str] = []
+
+    async def list_all(self, _version: str, kind: str, **_options: Any) -> list[Manifest]:
+        return list(self.classes) if kind == "HardwareClass" else []
+
+    async def apply(self, manifest: Manifest, **_options: Any) -> None:
+        if manifest["metadata"]["name"] == self.refused:
+            raise ClusterError("no")
+        self.written.append(manifest["metadata"]["name"])
+
+
+async def test_a_hardware_class_that_cannot_be_written_or_read_holds_up_no_other() -> None:
+    def hardware(name: str, **spec: Any) -> Manifest:
+        return {"apiVersion": API_VERSION, "kind": "HardwareClass", "metadata": {"name": name}, "spec": spec}
+
+    good = {"gpu": {"perReplica": 1, "memory": "96Gi"}}
+    client = Classes("refused", hardware("refused", **good), hardware("unread", gpu="many"), hardware("good", **good))
+    assert await KubeCluster(client).refresh_hardware() == 1  # type: ignore[arg-type]
+    assert client.written == ["good"]

@@ -1,14 +1,18 @@
 """`ports.Cluster` over the Kubernetes API."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+
+import structlog
+from pydantic import ValidationError
 
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import FIELD_MANAGER
 from mtpilot.model.plan import Action, Event, ReleaseService
 from mtpilot.model.snapshot import Manifest, Service, Snapshot
+from mtpilot.ports import ClusterError
 from mtpilot.reconcile.profile_status import profile_status
 
 from .client import KubeClient
@@ -19,6 +23,8 @@ from .gather import NodeReader, gather_service, gather_snapshot, is_held
 from .hardware import status_of
 from .paths import HARDWARE_CLASS, THROUGHPUT_PROFILE
 from .profiles import Mark, ProfileReader, profile_from_object, profile_mark
+
+_log = structlog.get_logger(__name__)
 
 
 class KubeCluster:
@@ -67,7 +73,7 @@ class KubeCluster:
     async def refresh_hardware(self) -> int:
         """Bring the status of every hardware class up to date; returns how many had to be written."""
         classes = await self.client.list_all(*HARDWARE_CLASS)
-        return sum(await asyncio.gather(*(self._refresh(obj) for obj in classes)))
+        return sum(await asyncio.gather(*(_apart(self._refresh, obj) for obj in classes)))
 
     async def refresh_profiles(self, namespaces: Sequence[str]) -> int:
         """Bring the status of every throughput profile up to date, each generation once; returns how many had to be written."""
@@ -76,12 +82,12 @@ class KubeCluster:
         )
         objects = [obj for listed in found for obj in listed]
         marks = {profile_mark(obj) for obj in objects}
-        written = [await self._refresh_profile(obj) for obj in objects if profile_mark(obj) not in self._judged]
+        written = [await _apart(self._refresh_profile, obj) for obj in objects if profile_mark(obj) not in self._judged]
         self._judged &= marks
         return sum(written)
 
     async def _refresh_profile(self, obj: Manifest) -> bool:
-        """NB: in a thread: a fit with its bootstrap takes longer than the loops of the services may wait."""
+        """NB: in a thread: the conclusion with its bootstrap takes longer than the loops of the services may wait."""
         judged = await asyncio.to_thread(profile_status, profile_from_object(obj))
         status = judged.model_dump(mode="json", by_alias=True, exclude_none=True)
         metadata, differs = metadata_of(obj), bool(obj.get("status", {}) != status)
@@ -103,3 +109,13 @@ class KubeCluster:
     async def _apply_status(self, kind: str, status: Manifest, **metadata: str) -> None:
         manifest = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "status": status}
         await self.client.apply(manifest, field_manager=FIELD_MANAGER, subresource="status")
+
+
+async def _apart(refresh: Callable[[Manifest], Awaitable[bool]], obj: Manifest) -> bool:
+    """Whether the object's status was written. A failure is logged and left to the next look: it holds up no other object."""
+    try:
+        return await refresh(obj)
+    except (ClusterError, ValidationError) as error:
+        metadata = metadata_of(obj)
+        _log.warning("status not refreshed", kind=obj["kind"], name=metadata["name"], namespace=metadata.get("namespace"), error=str(error))
+        return False
