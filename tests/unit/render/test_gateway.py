@@ -147,6 +147,8 @@ def test_tls_is_on_443_and_probed_as_such() -> None:
         ({"engine": {"podTemplate": {"spec": {"containers": [{"name": "engine", "env": [KEEP_ALIVE_OF_FIVE]}]}}}}, False),
         ({"engine": {"podTemplate": {"spec": {"containers": [{"name": "engine", "env": [KEEP_ALIVE_FROM_A_SECRET]}]}}}}, False),
         ({"engine": {"podTemplate": {"spec": {"containers": [{"name": "sidecar", "env": [KEEP_ALIVE_OF_FIVE]}]}}}}, True),
+        ({"engine": {"podTemplate": {"spec": {"containers": ["no object", {"name": "engine", "env": "no list"}]}}}}, True),
+        ({"engine": {"podTemplate": {"spec": "no object"}}}, True),
         ({"modes": {"mtp": {"maxRunningRequests": 8}, "batch": {"maxRunningRequests": 32, "extraArgs": ["--enable-http2"]}}}, False),
     ],
 )

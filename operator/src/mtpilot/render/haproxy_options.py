@@ -4,7 +4,8 @@ Each gives lines for its place in the configuration, or nothing where the spec d
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mtpilot.api.inference_service import Affinity, InferenceServiceSpec
 from mtpilot.model.names import ENGINE_CONTAINER
@@ -80,14 +81,23 @@ def engine_connections(spec: InferenceServiceSpec) -> str:
 
 def _engines_outlast(spec: InferenceServiceSpec) -> bool:
     set_in = [(variable.name, variable.value) for variable in spec.engine.env]
-    containers = ((spec.engine.pod_template or {}).get("spec") or {}).get("containers") or ()
-    for container in containers:
-        if container.get("name") == ENGINE_CONTAINER:
-            set_in += [(variable.get("name"), variable.get("value")) for variable in container.get("env") or ()]
-    chosen = [value for name, value in set_in if name == KEEP_ALIVE_VARIABLE]
-    long_enough = all(str(value).isdecimal() and int(value) >= KEEP_ALIVE_SECONDS for value in chosen)
+    set_in += [(variable.get("name"), variable.get("value")) for variable in _overlaid_environment(spec.engine.pod_template)]
+    chosen = [str(value) for name, value in set_in if name == KEEP_ALIVE_VARIABLE]
+    long_enough = all(value.isascii() and value.isdecimal() and int(value) >= KEEP_ALIVE_SECONDS for value in chosen)
     # NB: another web server, of which it is not known whether it reads the variable.
     return long_enough and not any(_HTTP2_FLAG in arguments for arguments in (spec.modes.mtp.extra_args, spec.modes.batch.extra_args))
+
+
+def _overlaid_environment(overlay: Any) -> list[Mapping[str, Any]]:
+    """The engine's variables in a pod template, which may have any shape: what is wrong with it is told where the engine is rendered."""
+    pod = overlay.get("spec") if isinstance(overlay, Mapping) else None
+    containers = pod.get("containers") if isinstance(pod, Mapping) else None
+    engines = [one for one in _items(containers) if isinstance(one, Mapping) and one.get("name") == ENGINE_CONTAINER]
+    return [variable for engine in engines for variable in _items(engine.get("env")) if isinstance(variable, Mapping)]
+
+
+def _items(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def tls(spec: InferenceServiceSpec) -> str:
