@@ -80,7 +80,7 @@ def engine_connections(spec: InferenceServiceSpec) -> str:
 
 
 def _engines_outlast(spec: InferenceServiceSpec) -> bool:
-    set_in = [(variable.name, variable.value) for variable in spec.engine.env]
+    set_in: list[tuple[Any, Any]] = [(variable.name, variable.value) for variable in spec.engine.env]
     set_in += [(variable.get("name"), variable.get("value")) for variable in _overlaid_environment(spec.engine.pod_template)]
     chosen = [str(value) for name, value in set_in if name == KEEP_ALIVE_VARIABLE]
     long_enough = all(value.isascii() and value.isdecimal() and int(value) >= KEEP_ALIVE_SECONDS for value in chosen)
