@@ -1,6 +1,7 @@
 """`mtpilot profile`: what is read, written, refused and said."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,39 @@ def test_what_is_not_told_is_asked_for_and_a_missing_file_named(tmp_path: Path) 
     assert run("fit", POINTS, "-o", tmp_path / "p.yaml", *TOLD, "--experts", 8).exit_code == exits.USAGE
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (("--acceptance", "natural"), "--acceptance, or the column of that name, must be one of Natural, SemiSynthetic, Synthetic"),
+        (("--hardware-class", "RTX PRO"), "spec.hardwareClass: "),
+        (("--source", ""), "spec.provenance.source: "),
+        (("--flags-sha256", "1"), "spec.provenance.flagsSha256: "),
+        (("--measured-at", "yesterday"), "spec.provenance.measuredAt: no time"),
+        (("--draft-tokens", 300), "spec.fit.draftTokens: "),
+        (("--context-tokens", 2**25), "spec.curves[].contextTokens: "),
+    ],
+)
+def test_what_an_option_says_wrong_is_refused_by_its_field(tmp_path: Path, told: tuple[object, ...], words: str) -> None:
+    points = tmp_path / "points.csv"
+    rows = [f"{mode},{level},{level}" for mode in ("mtp", "batch") for level in (1, 4, 16)]
+    points.write_text("\n".join(("mode,concurrency,output_tokens_per_second", *rows)))
+    result = run("fit", points, "-o", tmp_path / "p.yaml", *TOLD, *told)
+    assert result.exit_code == exits.USAGE
+    assert words in result.output
+
+
+def test_without_the_extra_a_fit_and_a_plot_name_it(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    fitted = ("fit", POINTS, "-o", tmp_path / "p.yaml", *TOLD)
+    for command in ((*fitted, "--draft-tokens", 1), ("merge", made, made, "-o", tmp_path / "p.yaml")):
+        result = run(*command)
+        assert (result.exit_code, result.output) == (exits.FAILED, "mtpilot: a fit needs scipy: pip install 'mtpilot[analysis]'\n")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run(*fitted, "--plot", tmp_path / "p.png")
+    assert result.exit_code == exits.FAILED
+    assert "a plot needs matplotlib: pip install 'mtpilot[analysis]'" in result.output
+
+
 def test_a_plot_is_drawn_and_an_unknown_format_refused(tmp_path: Path) -> None:
     fit(POINTS, tmp_path / "p.yaml", "--draft-tokens", 1, "--plot", tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
@@ -242,3 +276,40 @@ def test_merge_refuses_unlike_runs(made: Path, tmp_path: Path, change: Any, word
 
 def test_merge_needs_two(made: Path, tmp_path: Path) -> None:
     assert run("merge", made, "-o", tmp_path / "merged.yaml").exit_code == exits.FAILED
+
+
+def test_merge_refuses_more_than_a_profile_holds(made: Path, tmp_path: Path) -> None:
+    """17 contexts; then 65 levels."""
+
+    def contexts(first: int, number: int) -> Any:
+        def change(document: Any) -> None:
+            curves = document["spec"]["curves"]
+            document["spec"]["curves"] = [curve | {"contextTokens": 1000 * (first + n)} for n in range(number) for curve in curves]
+            del document["spec"]["fit"]
+
+        return change
+
+    def levels(start: int) -> Any:
+        def change(document: Any) -> None:
+            for curve in document["spec"]["curves"]:
+                curve["points"] = [{"concurrency": level, "outputTokensPerSecond": str(level)} for level in range(start, 129, 2)]
+
+        return change
+
+    for one, other, words in (
+        (contexts(1, 9), contexts(10, 8), "spec.curves: Tuple should have at most 32 items"),
+        (levels(1), levels(2), "spec.curves[].points: Tuple should have at most 64 items"),
+    ):
+        result = run("merge", edited(made, one, "a.yaml"), edited(made, other, "b.yaml"), "-o", tmp_path / "merged.yaml")
+        assert result.exit_code == exits.FAILED
+        assert words in result.output
+    assert not (tmp_path / "merged.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "times", [("2026-11-20T09:00:00Z", "2026-11-20T10:30:00+02:00"), ("2026-11-20T09:00:00.5Z", "2026-11-20T09:00:00Z")]
+)
+def test_merge_takes_the_latest_time_whatever_its_zone(made: Path, tmp_path: Path, times: tuple[str, str]) -> None:
+    files = [edited(made, lambda d, at=at: d["spec"]["provenance"].update(measuredAt=at), f"{n}.yaml") for n, at in enumerate(times)]
+    assert run("merge", *files, "-o", tmp_path / "merged.yaml").exit_code == 0
+    assert yaml.safe_load((tmp_path / "merged.yaml").read_text())["spec"]["provenance"]["measuredAt"] == times[0]

@@ -23,6 +23,8 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="Profile to write; 
 Plot = Annotated[Path | None, typer.Option("--plot", help="Also a plot of points, fit, 90 % band and crossover, to this file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+_FIT_NEEDS = "a fit needs scipy: pip install 'mtpilot[analysis]'"
+
 
 @profile.command("fit")
 def fit(
@@ -70,6 +72,8 @@ def fit(
     )
     try:
         made = make(file, told, name=name, pair=pair, contexts=context or (), context_tokens=context_tokens)
+    except ImportError:
+        exits.leave(_FIT_NEEDS, exits.FAILED)
     except (OSError, ValueError) as error:
         exits.leave(f"{file}: {error}", exits.USAGE)
     _finish(made, output, plot, namespace, as_json)
@@ -95,6 +99,8 @@ def merge(
         exits.leave(str(error), exits.USAGE)
     try:
         made = merged(found, name=name)
+    except ImportError:
+        exits.leave(_FIT_NEEDS, exits.FAILED)
     except ValueError as error:
         exits.leave(str(error), exits.FAILED)
     _finish(made, output, plot, namespace or found[0].namespace, as_json)
@@ -139,6 +145,8 @@ def _finish(made: "Made", output: Path, plot: Path | None, namespace: str | None
             output.write_text(text, encoding="utf-8")
         if plot is not None:
             _draw(made.named, plot)
+    except ImportError:
+        exits.leave("a plot needs matplotlib: pip install 'mtpilot[analysis]'", exits.FAILED)
     except (OSError, ValueError) as error:  # ValueError: a plot format that matplotlib does not know
         exits.leave(str(error), exits.FAILED)
     document: dict[str, Any] = made_document(made)

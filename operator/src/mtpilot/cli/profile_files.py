@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,16 +89,11 @@ def parse(document: Mapping[str, Any], file: str = "") -> Named:
     Raises:
         ValueError: a field is missing or wrong; the message has one line for each.
     """
-    from pydantic import ValidationError
-
     from mtpilot.api.throughput_profile import ThroughputProfileSpec
 
     metadata = document.get("metadata") or {}
-    try:
+    with named_fields():
         spec = ThroughputProfileSpec.model_validate(document.get("spec") or {})
-    except ValidationError as error:
-        lines = [f"{_path(found['loc'])}: {found['msg']}" for found in error.errors()]
-        raise ValueError("\n".join(lines)) from error
     return Named(name=str(metadata.get("name", "")), namespace=metadata.get("namespace"), spec=spec, file=file)
 
 
@@ -120,5 +116,18 @@ def profile_text(named: Named) -> str:
     return head + yaml.safe_dump(document, sort_keys=False, width=120, allow_unicode=True)
 
 
+@contextmanager
+def named_fields(path: str = "spec") -> Iterator[None]:
+    """What the models refuse inside becomes a ValueError with one line for each field, which begins with its path."""
+    from pydantic import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        raise ValueError("\n".join(f"{path}{_path(found['loc'])}: {found['msg']}" for found in error.errors())) from error
+
+
 def _path(location: tuple[int | str, ...]) -> str:
-    return "spec" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    from pydantic.alias_generators import to_camel
+
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{to_camel(step)}" for step in location)

@@ -3,17 +3,19 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mtpilot.api.throughput_profile import Acceptance, Curve, ProfileModel, Provenance, ThroughputProfileSpec
+from mtpilot.api.throughput_profile import Acceptance, Curve, Provenance, ThroughputProfileSpec
 from mtpilot.curves.checks import problems
 from mtpilot.curves.fit_profile import Outcome, fit_curves
-from mtpilot.curves.measurements import Measured, curves_of, measurements_of, measurements_of_profile, measurements_of_table
+from mtpilot.curves.measurements import Measured, Measurement, curves_of, measurements_of, measurements_of_profile, measurements_of_table
 from mtpilot.curves.table import is_measurement, longest_series
+from mtpilot.policy.timing import from_text
 
-from .profile_files import Named, read_rows
+from .profile_files import Named, named_fields, read_rows
 
 _WHOLE = ("draft_tokens", "experts", "active_experts")
 _NAME_LENGTH = 63
@@ -65,7 +67,7 @@ def make(path: Path, told: Facts, *, name: str | None, pair: str | None, context
     if known.model is None or known.hardware_class is None or known.acceptance is None:
         missing = [f"--{need.replace('_', '-')}" for need in ("model", "hardware_class", "acceptance") if getattr(known, need) is None]
         raise ValueError(f"the rows do not tell everything: give {', '.join(missing)}")
-    measured = curves_of(measurements)
+    measured = _measured(measurements)
     outcome = _fit(measured, known)
     spec = _spec(measured.curves, outcome, known, sha256(path.read_bytes()).hexdigest())
     return Made(
@@ -77,19 +79,20 @@ def merged(found: Sequence[Named], *, name: str | None) -> Made:
     """Join profiles whose measurements are alike.
 
     Raises:
-        ValueError: fewer than two, or two differ; the message names the field and both values.
+        ValueError: fewer than two; two differ, then the message names the field and both values; or together they are more than a
+            profile holds.
     """
     if len(found) < 2:
         raise ValueError("merge needs at least two profiles")
     first = found[0]
     for other in found[1:]:
         _refuse_unlike(first, other)
-    measured = curves_of([one for named in found for one in measurements_of_profile(named.spec)])
+    measured = _measured([one for named in found for one in measurements_of_profile(named.spec)])
     known = Facts(
         draft_tokens=_agreed(found, "draft_tokens"), experts=_agreed(found, "experts"), active_experts=_agreed(found, "active_experts")
     )
     outcome = _fit(measured, known)
-    spec = first.spec.model_copy(update={"curves": measured.curves, "fit": outcome.fit, "provenance": _joined(found)})
+    spec = _checked({**dict(first.spec), "curves": measured.curves, "fit": outcome.fit, "provenance": _joined(found)})
     return Made(named=Named(name=name or first.name, spec=spec), why_interpolation=outcome.why_interpolation)
 
 
@@ -134,31 +137,47 @@ def name_of(model: str, hardware_class: str) -> str:
 def _fit(measured: Measured, known: Facts) -> Outcome:
     if (known.experts is None) != (known.active_experts is None):
         raise ValueError("experts and active_experts belong together")
-    return fit_curves(
-        measured.curves,
-        draft_tokens=known.draft_tokens,
-        experts=known.experts,
-        active_experts=known.active_experts,
-        repeat_noise=measured.repeat_noise,
-    )
+    with named_fields("spec.fit"):
+        return fit_curves(
+            measured.curves,
+            draft_tokens=known.draft_tokens,
+            experts=known.experts,
+            active_experts=known.active_experts,
+            repeat_noise=measured.repeat_noise,
+        )
+
+
+def _measured(measurements: Sequence[Measurement]) -> Measured:
+    with named_fields("spec.curves[]"):
+        return curves_of(measurements)
 
 
 def _spec(curves: tuple[Curve, ...], outcome: Outcome, known: Facts, records_sha256: str) -> ThroughputProfileSpec:
     """Raises ValueError where the API server would refuse it."""
-    spec = ThroughputProfileSpec(
-        model=ProfileModel(source=known.model or "", revision=known.revision),
-        hardware_class=known.hardware_class or "",
-        acceptance=Acceptance(known.acceptance or ""),
-        curves=curves,
-        provenance=Provenance(
-            source=known.source or "",
-            measured_at=known.measured_at,
-            engine=known.engine,
-            flags_sha256=known.flags_sha256,
-            records_sha256=records_sha256,
-        ),
-        fit=outcome.fit,
+    if known.acceptance not in tuple(Acceptance):
+        raise ValueError(f"--acceptance, or the column of that name, must be one of {', '.join(Acceptance)}, not {known.acceptance!r}")
+    return _checked(
+        {
+            "model": {"source": known.model, "revision": known.revision},
+            "hardware_class": known.hardware_class,
+            "acceptance": known.acceptance,
+            "curves": curves,
+            "provenance": {
+                "source": known.source,
+                "measured_at": known.measured_at,
+                "engine": known.engine,
+                "flags_sha256": known.flags_sha256,
+                "records_sha256": records_sha256,
+            },
+            "fit": outcome.fit,
+        }
     )
+
+
+def _checked(values: Mapping[str, Any]) -> ThroughputProfileSpec:
+    """Raises ValueError where the API server would refuse it."""
+    with named_fields():
+        spec = ThroughputProfileSpec.model_validate(values)
     if found := problems(spec):
         raise ValueError("\n".join(found))
     return spec
@@ -192,10 +211,9 @@ def _joined(found: Sequence[Named]) -> Provenance:
     digests = [origin.records_sha256 for origin in origins]
     joined = None if None in digests else sha256("\n".join(str(digest) for digest in digests).encode()).hexdigest()
     times = [origin.measured_at for origin in origins if origin.measured_at is not None]
+    latest = max(times, key=lambda text: from_text(text) or datetime.min.replace(tzinfo=UTC), default=None)
     sources = list(dict.fromkeys(origin.source for origin in origins))
-    return origins[0].model_copy(
-        update={"source": "; ".join(sources)[:1024], "measured_at": max(times, default=None), "records_sha256": joined}
-    )
+    return origins[0].model_copy(update={"source": "; ".join(sources)[:1024], "measured_at": latest, "records_sha256": joined})
 
 
 def _where(named: Named) -> str:
