@@ -93,6 +93,21 @@ def test_what_the_formulas_do_not_describe_is_refused(flags: Flags, field: str) 
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"--mem-fraction-static": "1"}, "must be above 0 and below 1, not 1"),
+        ({"--mem-fraction-static": "150"}, "must be above 0 and below 1, not 150"),
+        ({"--mamba-full-memory-ratio": "150"}, "must be above 0 and below 100, not 150"),
+        ({"--mamba-full-memory-ratio": "0"}, "must be above 0 and below 100, not 0"),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_both(flags: Flags, words: str) -> None:
+    with pytest.raises(NotCovered) as caught:
+        launch_from_flags(flags)
+    assert caught.value.problem == words
+
+
 @pytest.mark.parametrize("flags", [{"--pp-size": "1"}, {"--cpu-offload-gb": "0"}, {"--disaggregation-mode": "null"}])
 def test_a_layout_flag_with_its_default_is_no_trouble(flags: Flags) -> None:
     assert launch_from_flags(flags) == Launch()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mtpilot.capacity.errors import DoesNotFit
+from mtpilot.capacity.errors import DoesNotFit, NotCovered
 from mtpilot.capacity.launch import Launch, Speculation
 from mtpilot.capacity.memory import Gpu, default_mem_fraction, free_before_load, graph_reserve_mib, mem_fraction, rest_bytes
 from mtpilot.capacity.quantity import GIB, MIB
@@ -46,6 +46,14 @@ def test_a_vision_tower_lowers_the_default() -> None:
 
 def test_the_share_that_is_given_goes_before_the_default() -> None:
     assert mem_fraction(shape(HYBRID), Launch(mem_fraction_static=0.7), RTX_PRO_6000) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("memory", "tp_size", "words"), [(96, 1, "the 768.0 MiB that"), (0, 1, "^spec.gpu.memory: 0 bytes"), (2 * GIB, 4, "2.3 GiB")]
+)
+def test_memory_that_the_runtime_fills_is_a_size_without_its_unit(memory: int, tp_size: int, words: str) -> None:
+    with pytest.raises(NotCovered, match=words):
+        rest_bytes(shape(LLAMA), Launch(tp_size=tp_size), Gpu(memory_bytes=memory), GIB)
 
 
 def test_graphs_reserve_by_the_largest_decode_batch() -> None:

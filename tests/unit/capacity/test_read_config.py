@@ -56,11 +56,33 @@ def test_a_head_size_that_is_not_given_is_hidden_size_by_heads() -> None:
         ({"vocab_size": None}, "vocab_size", "is missing"),
         ({"max_position_embeddings": None}, "max_position_embeddings", "is missing"),
         ({"sliding_window": 4096}, "sliding_window", "KV pool of their own"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers", "must be 1 or more, not 0"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings", "must be 1 or more, not 0"),
+        ({"num_attention_heads": 0}, "num_attention_heads", "must be 1 or more, not 0"),
+        ({"num_key_value_heads": 0}, "num_key_value_heads", "must be 1 or more, not 0"),
+        ({"num_attention_heads": 8192}, "head_dim", "not enough for 8192 heads"),
+        ({"quantization_config": ["fp8"]}, "quantization_config", "must be an object"),
     ],
 )
 def test_what_is_not_understood_is_named(change: dict[str, Any], field: str, words: str) -> None:
     with pytest.raises(NotCovered, match=words) as caught:
         read_config(raw("llama-3.1-8b") | change)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "words"),
+    [
+        ({"full_attention_interval": 64}, "full_attention_interval", "64 leaves none of 48 layers with a KV cache"),
+        ({"full_attention_interval": 1}, "full_attention_interval", "1 leaves none of 48 layers with recurrent states"),
+        ({"full_attention_interval": 0}, "full_attention_interval", "must be 1 or more, not 0"),
+        ({"linear_num_key_heads": 0}, "linear_num_key_heads", "must be 1 or more, not 0"),
+        ({"linear_value_head_dim": 0}, "linear_value_head_dim", "must be 1 or more, not 0"),
+    ],
+)
+def test_a_hybrid_model_has_layers_and_heads_of_both_kinds(change: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(NotCovered, match=words) as caught:
+        read_config(raw("qwen3-next-80b-a3b") | change)
     assert caught.value.field == field
 
 

@@ -1,4 +1,4 @@
-"""What to change first, tried with the formulas or said from a report; and whose number of slots counts."""
+"""What to change first, tried with the formulas or said from a report."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import pytest
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.capacity.compare import Remedy, compare
-from mtpilot.capacity.effective import KnownSlots, SlotSource, effective_slots
 from mtpilot.capacity.errors import DoesNotFit
 from mtpilot.capacity.estimate import Subject, estimate
 from mtpilot.capacity.launch import Launch, Speculation
 from mtpilot.capacity.limits import Limit
 from mtpilot.capacity.remedy import remedy, steps
-from mtpilot.model.slots import EngineLoad
 
 from .samples import H200, RTX_PRO_6000, shape
 
@@ -139,16 +137,3 @@ def test_a_sentence_for_status(mode: Mode, limit: Limit, launch: Launch | None, 
 
 def test_batch_has_no_mode_to_flip_to() -> None:
     assert remedy(mode=Mode.BATCH, effective_slots=24, requested_slots=48, limit=Limit.MEMORY, launch=LAZY, hybrid=True) is None
-
-
-def test_the_engine_goes_before_the_estimate() -> None:
-    load = EngineLoad(running=3, waiting=0, effective_max_running_requests=24)
-    assert effective_slots(load, 48) == KnownSlots(slots=24, source=SlotSource.ENGINE)
-
-
-@pytest.mark.parametrize(
-    "load", [None, EngineLoad(running=0, waiting=0), EngineLoad(running=0, waiting=0, effective_max_running_requests=0)]
-)
-def test_an_engine_that_does_not_say_leaves_the_estimate(load: EngineLoad | None) -> None:
-    assert effective_slots(load, 48) == KnownSlots(slots=48, source=SlotSource.ESTIMATE)
-    assert effective_slots(load, None) is None

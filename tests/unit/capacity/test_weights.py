@@ -9,6 +9,7 @@ import pytest
 
 from mtpilot.capacity.errors import NotCovered
 from mtpilot.capacity.quantization import read_quantization
+from mtpilot.capacity.shape import GroupedAttention, ModelShape
 from mtpilot.capacity.weights import check_tensor_parallel, count_weights
 
 from .samples import shape
@@ -62,6 +63,44 @@ def test_heads_that_do_not_divide_are_refused() -> None:
         check_tensor_parallel(shape("qwen3.5-27b"), 16)
     with pytest.raises(NotCovered, match=r"linear_num_key_heads = 16"):
         check_tensor_parallel(shape("qwen3.5-397b-a17b"), 32)
+
+
+@pytest.mark.parametrize(("kv_heads", "tp_size"), [(6, 4), (4, 6), (3, 8), (8, 12)])
+def test_kv_heads_divide_or_are_repeated_whole(kv_heads: int, tp_size: int) -> None:
+    llama = shape("llama-3.1-8b")
+    assert isinstance(llama.attention, GroupedAttention)
+
+    def with_heads(kv_heads: int) -> ModelShape:
+        return replace(llama, attention=replace(llama.attention, heads=48, kv_heads=kv_heads))
+
+    for good in (tp_size, 2 * tp_size, 1):
+        check_tensor_parallel(with_heads(good), tp_size)
+    with pytest.raises(NotCovered, match=f"--tp-size: {tp_size} neither divides num_key_value_heads = {kv_heads} nor is a multiple of it"):
+        check_tensor_parallel(with_heads(kv_heads), tp_size)
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128, 128]}, "weight_block_size"),
+        ({"quant_method": "fp8", "weight_block_size": ["128", "128"]}, "weight_block_size"),
+        ({"quant_method": "fp8", "weight_block_size": [0, 128]}, "weight_block_size"),
+        ({"quant_method": "fp8", "weight_block_size": 128}, "weight_block_size"),
+        ({"quant_method": "fp8", "ignored_layers": 3}, "ignored_layers"),
+        ({"quant_method": "awq", "bits": 4, "group_size": "all"}, "group_size"),
+        ({"quant_method": "compressed-tensors", "config_groups": [{"weights": {"num_bits": 8}}]}, "config_groups"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"a": [8]}}, "config_groups.a"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": [8]}}}, "config_groups.a.weights"),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 4, "group_size": "g"}}}},
+            "config_groups.a.weights.group_size",
+        ),
+    ],
+)
+def test_a_quantisation_of_another_form_names_the_field(config: dict[str, Any], field: str) -> None:
+    with pytest.raises(NotCovered) as caught:
+        read_quantization(config)
+    assert caught.value.field == f"quantization_config.{field}"
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,8 @@ def test_a_separate_draft() -> None:
         (["-c", __file__, "--gpu-memory", "96Gi", "--gpus", "4"], exits.USAGE, "is not JSON"),
         (QWEN_122B, exits.USAGE, "give --gpu-memory and --gpus"),
         ([*QWEN_122B, "--gpu-memory", "96GB", "--gpus", "4"], exits.USAGE, "not a quantity"),
+        ([*QWEN_122B, "--gpu-memory", "96", "--gpus", "4"], exits.USAGE, "a size has a unit, like 96Gi (--gpu-memory)"),
+        ([*QWEN_122B, "--gpu-memory", "0", "--gpus", "1"], exits.USAGE, "a size has a unit, like 96Gi (--gpu-memory)"),
         ([*QWEN_122B, "--gpu-memory", "96Gi", "--gpus", "3"], exits.USAGE, "--tp-size: 3 does not divide"),
         ([*QWEN_122B, "--gpu-memory", "96Gi", "--gpus", "1"], exits.FAILED, "leave nothing for the KV cache"),
         ([*QWEN_122B, "--hardware-class", str(MODELS / "README.md")], exits.USAGE, "is not YAML"),
@@ -129,6 +131,25 @@ def test_what_cannot_be_estimated(tmp_path: Path, arguments: list[str], code: in
     found, output = refused(*[str(path) if word == "FILE" else word for word in arguments])
     assert found == code
     assert words in output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (CLASS.replace("perReplica: 4", "perReplica: four"), "class.yaml: spec.gpu.perReplica: Input should be a valid integer"),
+        (CLASS.replace("80Gi", "80GB"), "class.yaml: spec.gpu.memory: String should match pattern"),
+        (CLASS.replace("80Gi", "'80'"), "spec.gpu.memory: 80 bytes are not above the 2.3 GiB that the runtime takes"),
+    ],
+)
+def test_a_wrong_field_of_a_file_is_named(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "class.yaml"
+    path.write_text(text)
+    code, output = refused("-c", str(MODELS / "qwen3-next-80b-a3b.json"), "--hardware-class", str(path))
+    assert code == exits.USAGE
+    assert words in output
+    service = tmp_path / "service.yaml"
+    service.write_text("kind: InferenceService\nspec: {model: {}, hardwareClass: h100x4}\n")
+    assert f"{service}: spec.model.source: Field required" in refused(*QWEN_122B, "-f", str(service))[1]
 
 
 def test_a_config_that_is_no_object(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def compare(subject: Subject, mtp: Launch, batch: Launch) -> Comparison:
     """Estimate both modes.
 
     Raises:
-        NotCovered, DoesNotFit: as `estimate`; the message begins with the mode.
+        NotCovered, DoesNotFit: as `estimate`; the message of DoesNotFit begins with the mode.
     """
     fast, many = _estimate(subject, mtp, Mode.MTP), _estimate(subject, batch, Mode.BATCH)
     fast_remedy, many_remedy = first_remedy(subject, fast, flip_slots=many.slots.usable), first_remedy(subject, many)

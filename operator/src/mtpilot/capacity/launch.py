@@ -104,21 +104,22 @@ def _positive(flag: str, value: str | None) -> int:
     return number
 
 
-def _ratio(flag: str, value: str | None) -> float:
+def _below(most: float, flag: str, value: str | None) -> float:
     try:
         number = float(value or "")
     except ValueError as error:
         raise NotCovered(flag, f"must be a number, not {value!r}") from error
-    if not 0 < number < 100:  # also refuses NaN
-        raise NotCovered(flag, f"must be above 0, not {value}")
+    if not 0 < number < most:  # also refuses NaN
+        raise NotCovered(flag, f"must be above 0 and below {most:g}, not {value}")
     return number
+
+
+def _ratio(flag: str, value: str | None) -> float:
+    return _below(100, flag, value)
 
 
 def _fraction(flag: str, value: str | None) -> float:
-    number = _ratio(flag, value)
-    if number >= 1:
-        raise NotCovered(flag, f"must be between 0 and 1, not {value}")
-    return number
+    return _below(1, flag, value)
 
 
 def _text(flag: str, value: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .errors import DoesNotFit
+from .errors import DoesNotFit, NotCovered
 from .launch import Launch
 from .quantity import GIB, MIB, size
 from .shape import LatentAttention, ModelShape
@@ -36,10 +36,17 @@ class Gpu:
 
 
 def free_before_load(gpu: Gpu, tp_size: int) -> float:
-    """Free bytes before the weights (`Load weight begin. avail mem`): given, or the memory less a measured mean of the runtime's."""
-    if gpu.free_before_load_bytes is not None:
-        return gpu.free_before_load_bytes
-    return gpu.memory_bytes - (RUNTIME_GIB_ONE_RANK if tp_size == 1 else RUNTIME_GIB_MANY_RANKS) * GIB
+    """Free bytes before the weights (`Load weight begin. avail mem`): given, or the memory less a measured mean of the runtime's.
+
+    Raises:
+        NotCovered: nothing is free, as where a size was written without its unit.
+    """
+    runtime = (RUNTIME_GIB_ONE_RANK if tp_size == 1 else RUNTIME_GIB_MANY_RANKS) * GIB
+    free = gpu.memory_bytes - runtime if gpu.free_before_load_bytes is None else gpu.free_before_load_bytes
+    if free <= 0:
+        problem = f"{gpu.memory_bytes} bytes are not above the {size(runtime)} that the runtime takes; a size has a unit, like 96Gi"
+        raise NotCovered("spec.gpu.memory", problem)
+    return free
 
 
 def graph_reserve_mib(shape: ModelShape, launch: Launch, gpu: Gpu) -> float:
@@ -84,6 +91,7 @@ def rest_bytes(shape: ModelShape, launch: Launch, gpu: Gpu, weights_bytes: float
 
     Raises:
         DoesNotFit: the weights fill the static share; says the least fraction that would do.
+        NotCovered: as `free_before_load`.
     """
     free, fraction = free_before_load(gpu, launch.tp_size), mem_fraction(shape, launch, gpu)
     rest = free * fraction - weights_bytes - (_MULTIMODAL_RESERVE if shape.multimodal else 0)

@@ -38,21 +38,20 @@ def read_quantization(config: Mapping[str, Any]) -> Quantization:
     """What `quantization_config` says; an empty one is no quantisation.
 
     Raises:
-        NotCovered: an unknown method or number of bits.
+        NotCovered: an unknown method or number of bits, or a field of another form.
     """
     if not config:
         return Quantization(exceptions={})
-    names = [str(name) for key in _EXCEPTION_LISTS for name in config.get(key) or ()]
+    names = [str(name) for key in _EXCEPTION_LISTS for name in _list(config, key)]
     return Quantization(bytes_per_weight=_bytes_per_weight(config), exceptions=_exceptions(names))
 
 
 def _bytes_per_weight(config: Mapping[str, Any]) -> float:
     method = str(config.get("quant_method", "modelopt")).lower()
     if method == "fp8":
-        rows, columns = config.get("weight_block_size") or (0, 0)
-        return 1 + (4 / (rows * columns) if rows and columns else 0)
+        return 1 + _block_scale(_list(config, "weight_block_size"))
     if method in ("awq", "gptq", "auto-round"):
-        bits, group = _bits(config, "bits"), int(config.get("group_size") or 128)
+        bits, group = _bits(config, "bits"), _group_size(config) or 128
         return (bits + (16 + bits) / group) / 8 if group > 0 else bits / 8
     if method == "mxfp4":
         return (4 + 8 / 32) / 8
@@ -73,17 +72,49 @@ def _modelopt(config: Mapping[str, Any]) -> float:
 
 
 def _compressed_tensors(config: Mapping[str, Any]) -> float:
-    groups = config.get("config_groups") or {}
+    groups = _object(config, "config_groups")
     sizes = set()
-    for name, group in groups.items():
-        weights = group.get("weights") or {}
-        bits = _bits(weights, "num_bits", f"config_groups.{name}.weights.")
+    for name in groups:
+        path = f"config_groups.{name}."
+        weights = _object(_object(groups, name, "config_groups."), "weights", path)
+        bits = _bits(weights, "num_bits", f"{path}weights.")
         scale_bits = 8 if weights.get("type") == "float" and bits == 4 else 16
-        step = int(weights.get("group_size") or 0)
+        step = _group_size(weights, f"{path}weights.")
         sizes.add((bits + (scale_bits / step if step > 0 else 0)) / 8)
     if len(sizes) != 1:
         raise NotCovered("quantization_config.config_groups", "must have one weight format; give the weights of a GPU in bytes instead")
     return sizes.pop()
+
+
+def _block_scale(block: list[Any]) -> float:
+    """Bytes of the 32-bit scale of a block, for each of its weights; 0 without blocks."""
+    if not block:
+        return 0.0
+    if len(block) != 2 or not all(isinstance(side, int) and side > 0 for side in block):
+        raise NotCovered("quantization_config.weight_block_size", f"must be two whole numbers above 0, not {block!r}")
+    return 4 / (block[0] * block[1])
+
+
+def _group_size(values: Mapping[str, Any], path: str = "") -> int:
+    """Weights that share a scale; -1: all of a row, 0: not told."""
+    found = values.get("group_size") or 0
+    if not isinstance(found, int):
+        raise NotCovered(f"quantization_config.{path}group_size", f"must be a whole number, not {found!r}")
+    return found
+
+
+def _list(values: Mapping[str, Any], name: str) -> list[Any]:
+    found = values.get(name) or []
+    if not isinstance(found, list):
+        raise NotCovered(f"quantization_config.{name}", f"must be a list, not {found!r}")
+    return found
+
+
+def _object(values: Mapping[str, Any], name: str, path: str = "") -> Mapping[str, Any]:
+    found = values.get(name) or {}
+    if not isinstance(found, Mapping):
+        raise NotCovered(f"quantization_config.{path}{name}", "must be an object")
+    return found
 
 
 def _bits(values: Mapping[str, Any], name: str, path: str = "") -> int:

@@ -31,6 +31,12 @@ class _Fields:
             raise NotCovered(f"{self.path}{name}", problem)
         return value
 
+    def positive(self, name: str, default: int | None = None) -> int:
+        value = self.whole(name, default)
+        if value < 1:
+            raise NotCovered(f"{self.path}{name}", f"must be 1 or more, not {value}")
+        return value
+
     def optional(self, name: str) -> int | None:
         return None if self.values.get(name) is None else self.whole(name)
 
@@ -60,15 +66,17 @@ def _common(architecture: str, config: Config, text: _Fields) -> dict[str, Any]:
     _refuse_sliding_window(text)
     tied = text.values.get("tie_word_embeddings", config.get("tie_word_embeddings", False))
     quantization = config.get("quantization_config") or text.values.get("quantization_config") or {}
+    if not isinstance(quantization, Mapping):
+        raise NotCovered("quantization_config", "must be an object")
     return {
         "architecture": architecture,
-        "hidden_size": text.whole("hidden_size"),
-        "layers": text.whole("num_hidden_layers"),
-        "vocab_size": text.whole("vocab_size"),
+        "hidden_size": text.positive("hidden_size"),
+        "layers": text.positive("num_hidden_layers"),
+        "vocab_size": text.positive("vocab_size"),
         "tied_embeddings": bool(tied),
-        "context_length": text.whole("max_position_embeddings"),
+        "context_length": text.positive("max_position_embeddings"),
         "declared_draft_layers": text.optional("num_nextn_predict_layers"),
-        "quantization": quantization if isinstance(quantization, Mapping) else {},
+        "quantization": quantization,
     }
 
 
@@ -78,9 +86,11 @@ def _refuse_sliding_window(text: _Fields) -> None:
 
 
 def _grouped(text: _Fields, *, output_gate: bool = False) -> GroupedAttention:
-    heads = text.whole("num_attention_heads")
-    head_dim = text.optional("head_dim") or text.whole("hidden_size") // max(heads, 1)
-    return GroupedAttention(heads=heads, kv_heads=text.whole("num_key_value_heads", heads), head_dim=head_dim, output_gate=output_gate)
+    heads = text.positive("num_attention_heads")
+    head_dim = text.optional("head_dim") or text.positive("hidden_size") // heads
+    if head_dim < 1:
+        raise NotCovered(f"{text.path}head_dim", f"hidden_size is not enough for {heads} heads")
+    return GroupedAttention(heads=heads, kv_heads=text.positive("num_key_value_heads", heads), head_dim=head_dim, output_gate=output_gate)
 
 
 def _dense(architecture: str, config: Config, text: _Fields) -> ModelShape:
@@ -150,8 +160,8 @@ def _latent(architecture: str, text: _Fields) -> LatentAttention:
         if sparse and text.has(name):
             raise NotCovered(f"{text.path}{name}", "layers that share an indexer are not covered")
     return LatentAttention(
-        heads=text.whole("num_attention_heads"),
-        kv_lora_rank=text.whole("kv_lora_rank"),
+        heads=text.positive("num_attention_heads"),
+        kv_lora_rank=text.positive("kv_lora_rank"),
         qk_rope_head_dim=text.whole("qk_rope_head_dim"),
         qk_nope_head_dim=text.whole("qk_nope_head_dim"),
         v_head_dim=text.whole("v_head_dim"),
@@ -164,7 +174,11 @@ def _latent(architecture: str, text: _Fields) -> LatentAttention:
 def _gated_delta_net(architecture: str, config: Config, text: _Fields) -> ModelShape:
     """Qwen3-Next and Qwen3.5/3.6/3.8; `configs/qwen3_next.py` makes every n-th layer a full attention layer."""
     common = _common(architecture, config, text)
-    full = common["layers"] // max(text.whole("full_attention_interval"), 1)
+    interval, layers = text.positive("full_attention_interval"), common["layers"]
+    full = layers // interval
+    if not 0 < full < layers:
+        kind = "recurrent states" if full else "a KV cache"
+        raise NotCovered(f"{text.path}full_attention_interval", f"{interval} leaves none of {layers} layers with {kind}")
     sparse = text.has("num_experts") and text.whole("num_experts") > 0
     if sparse:
         _every_layer_has_experts(text)
@@ -175,12 +189,12 @@ def _gated_delta_net(architecture: str, config: Config, text: _Fields) -> ModelS
         intermediate_size=0 if sparse else text.whole("intermediate_size"),
         attention=_grouped(text, output_gate=True),
         linear=GatedDeltaNet(
-            layers=common["layers"] - full,
-            key_heads=text.whole("linear_num_key_heads"),
-            value_heads=text.whole("linear_num_value_heads"),
-            key_head_dim=text.whole("linear_key_head_dim"),
-            value_head_dim=text.whole("linear_value_head_dim"),
-            conv_kernel=text.whole("linear_conv_kernel_dim"),
+            layers=layers - full,
+            key_heads=text.positive("linear_num_key_heads"),
+            value_heads=text.positive("linear_num_value_heads"),
+            key_head_dim=text.positive("linear_key_head_dim"),
+            value_head_dim=text.positive("linear_value_head_dim"),
+            conv_kernel=text.positive("linear_conv_kernel_dim"),
             dtype=dtype if isinstance(dtype, str) else None,
         ),
         experts=Experts(

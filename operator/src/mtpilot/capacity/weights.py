@@ -55,6 +55,9 @@ def check_tensor_parallel(shape: ModelShape, tp_size: int) -> None:
     for name, heads in counts.items():
         if heads % tp_size:
             raise NotCovered("--tp-size", f"{tp_size} does not divide {name} = {heads}")
+    attention = shape.attention
+    if isinstance(attention, GroupedAttention) and attention.kv_heads % tp_size and tp_size % attention.kv_heads:
+        raise NotCovered("--tp-size", f"{tp_size} neither divides num_key_value_heads = {attention.kv_heads} nor is a multiple of it")
 
 
 def _layers(shape: ModelShape, quantization: Quantization, tp_size: int) -> float:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mtpilot.capacity.launch import Launch
 
 _DEFAULT_TOKENS = 1000  # as WorkloadSpec
-_HINTS = {"--speculative-draft-model-path": " (--draft-layers and --draft-weights)"}
+_HINTS = {"--speculative-draft-model-path": " (--draft-layers and --draft-weights)", "spec.gpu.memory": " (--gpu-memory)"}
 
 
 def capacity(
@@ -104,15 +104,19 @@ def _manifests(file: Path | None, hardware_class: Path | None) -> tuple["Inferen
     from mtpilot.api.hardware_class import HardwareClassSpec
     from mtpilot.api.inference_service import InferenceServiceSpec
 
+    from .profile_files import named_fields
+
     source = hardware_class if hardware_class is not None else file
     if source is None:
         return None, None
     service = None
     if file is not None:
-        service = InferenceServiceSpec.model_validate(_object(_yaml(file), "InferenceService", file).get("spec") or {})
+        with named_fields(f"{file}: spec"):
+            service = InferenceServiceSpec.model_validate(_object(_yaml(file), "InferenceService", file).get("spec") or {})
     wanted = service.hardware_class if service is not None and hardware_class is None else None
     found = _object(_yaml(source), "HardwareClass", source, name=wanted)
-    return service, HardwareClassSpec.model_validate(found.get("spec") or {})
+    with named_fields(f"{source}: spec"):
+        return service, HardwareClassSpec.model_validate(found.get("spec") or {})
 
 
 def _yaml(path: Path) -> list[Mapping[str, Any]]:
