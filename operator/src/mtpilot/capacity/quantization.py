@@ -92,7 +92,7 @@ def _block_scale(block: list[Any]) -> float:
         return 0.0
     if len(block) != 2 or not all(isinstance(side, int) and side > 0 for side in block):
         raise NotCovered("quantization_config.weight_block_size", f"must be two whole numbers above 0, not {block!r}")
-    return 4 / (block[0] * block[1])
+    return 4.0 / float(block[0] * block[1])
 
 
 def _group_size(values: Mapping[str, Any], path: str = "") -> int:
