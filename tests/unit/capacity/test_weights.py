@@ -68,10 +68,11 @@ def test_heads_that_do_not_divide_are_refused() -> None:
 @pytest.mark.parametrize(("kv_heads", "tp_size"), [(6, 4), (4, 6), (3, 8), (8, 12)])
 def test_kv_heads_divide_or_are_repeated_whole(kv_heads: int, tp_size: int) -> None:
     llama = shape("llama-3.1-8b")
-    assert isinstance(llama.attention, GroupedAttention)
+    grouped = llama.attention
+    assert isinstance(grouped, GroupedAttention)
 
     def with_heads(kv_heads: int) -> ModelShape:
-        return replace(llama, attention=replace(llama.attention, heads=48, kv_heads=kv_heads))
+        return replace(llama, attention=replace(grouped, heads=48, kv_heads=kv_heads))
 
     for good in (tp_size, 2 * tp_size, 1):
         check_tensor_parallel(with_heads(good), tp_size)
