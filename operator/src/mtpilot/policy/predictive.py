@@ -121,9 +121,10 @@ def choose(
 ) -> Choice:
     """The best of the mixes that were priced, the present one (`here`) among them.
 
-    missed: mixes that miss a latency target which another one meets; they are chosen by nobody, and the present one is left.
+    missed: mixes that miss a latency target which another one meets; they are chosen by nobody, and the present one is left. Where that
+        is all of them, targets tell nothing apart.
     """
-    allowed = [k for k in costs if k not in missed] if missed else list(costs)
+    allowed = [k for k in costs if k not in missed] or list(costs)
     best = min(allowed, key=lambda k: (costs[k], abs(k - here), k))
     if best == here:
         return Choice(best=here, price=0.0, due=False)

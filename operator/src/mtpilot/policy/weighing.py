@@ -45,8 +45,8 @@ class Circumstances:
 class Weighing:
     """costs: request-minutes by number of batch replicas. missed: mixes that miss a target which another one meets.
 
-    choice: among what the verdict allows; where all of that misses a target, targets tell nothing apart. refused: what would be due
-    without the verdict. quiet_home: a step to the only mode of the profile costs nobody anything now.
+    choice: among what the verdict allows. refused: what would be due without the verdict. quiet_home: a step to the only mode of
+    the profile costs nobody anything now.
     """
 
     forecast: Forecast
@@ -102,12 +102,11 @@ def judge(c: Circumstances, forecast: Forecast, costs: dict[int, float]) -> Weig
     if c.home is None:
         return Weighing(forecast=forecast, costs=costs, missed=missed, choice=everything)
     allowed = {k: cost for k, cost in costs.items() if (k <= c.here if c.home is Mode.MTP else k >= c.here)}
-    met = allowed.keys() - missed
     return Weighing(
         forecast=forecast,
         costs=costs,
         missed=missed,
-        choice=choose(c.settings, memory, c.here, allowed, missed if met else frozenset()),
+        choice=choose(c.settings, memory, c.here, allowed, missed),
         refused=everything if everything.due and everything.best not in allowed else None,
         quiet_home=_is_quiet_home(c, forecast, allowed),
     )
