@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Sequence
 
@@ -18,16 +17,17 @@ from sglang_sim import curves, engine, faults, flags, settings
 from sglang_sim.routes import application
 from sglang_sim.server import Server
 
-_KEEP_ALIVE = ("SGLANG_TIMEOUT_KEEP_ALIVE", "5")  # SGLang's own variable and its default, in seconds
-
 
 async def serve(resolved: engine.Engine, chosen: settings.Settings) -> None:
     """Run one server until it has drained."""
     server = Server(resolved, chosen, faults.at_start(chosen))
     await server.load()
-    keep_alive_seconds = float(os.environ.get(*_KEEP_ALIVE))
     runner = web.AppRunner(
-        application(server), handler_cancellation=True, access_log=None, keepalive_timeout=keep_alive_seconds, shutdown_timeout=0.5
+        application(server),
+        handler_cancellation=True,
+        access_log=None,
+        keepalive_timeout=chosen.keep_alive_seconds,
+        shutdown_timeout=0.5,
     )
     await runner.setup()
     host, port = chosen.bind_host or resolved.arguments.host, resolved.arguments.port

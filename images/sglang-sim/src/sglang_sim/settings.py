@@ -33,6 +33,7 @@ class Settings:
     drain_check_seconds: float = 5.0
     health_seconds: float = 1.01
     health_timeout_seconds: float = 20.0
+    keep_alive_seconds: float = 5.0
     fault_file: str | None = None
     faults_endpoint: bool = False
     crash_on_start: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ class Settings:
 
 
 def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read SGLANG_SIM_*, SGL_FORCE_SHUTDOWN and SGLANG_HEALTH_CHECK_TIMEOUT; ValueError names the variable it cannot read."""
+    """Read SGLANG_SIM_* and SGLang's own variables of the same kind; ValueError names the SGLANG_SIM_* variable it cannot read."""
     env = os.environ if environment is None else environment
 
     def number(name: str, default: float, least: float = 0.0) -> float:
@@ -82,6 +83,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         drain_check_seconds=number("DRAIN_CHECK_SECONDS", base.drain_check_seconds, 0.01),
         health_seconds=number("HEALTH_SECONDS", base.health_seconds),
         health_timeout_seconds=float(env.get("SGLANG_HEALTH_CHECK_TIMEOUT") or base.health_timeout_seconds),
+        keep_alive_seconds=float(env.get("SGLANG_TIMEOUT_KEEP_ALIVE") or base.keep_alive_seconds),
         fault_file=env.get(PREFIX + "FAULT_FILE") or None,
         faults_endpoint=flag(PREFIX + "FAULTS_ENDPOINT"),
         crash_on_start=words("CRASH_ON_START"),
