@@ -5,9 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 import structlog
-from pydantic import ValidationError
 
-from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import FIELD_MANAGER
 from mtpilot.model.plan import Action, Event, ReleaseService
@@ -20,7 +18,7 @@ from .events import EventPoster
 from .execute import Executor
 from .fields import metadata_of
 from .gather import NodeReader, gather_service, gather_snapshot, is_held
-from .hardware import status_of
+from .hardware import hardware_class_from_object, status_of
 from .paths import HARDWARE_CLASS, THROUGHPUT_PROFILE
 from .profiles import Mark, ProfileReader, profile_from_object, profile_mark
 
@@ -99,8 +97,7 @@ class KubeCluster:
         return differs
 
     async def _refresh(self, obj: Manifest) -> bool:
-        spec = HardwareClassSpec.model_validate(obj.get("spec") or {})
-        status = status_of(await self._nodes.matching(spec)).model_dump(mode="json", by_alias=True)
+        status = status_of(await self._nodes.matching(hardware_class_from_object(obj))).model_dump(mode="json", by_alias=True)
         if obj.get("status") == status:
             return False
         await self.write_hardware_status(metadata_of(obj)["name"], status)
@@ -115,7 +112,7 @@ async def _apart(refresh: Callable[[Manifest], Awaitable[bool]], obj: Manifest) 
     """Whether the object's status was written. A failure is logged and left to the next look: it holds up no other object."""
     try:
         return await refresh(obj)
-    except (ClusterError, ValidationError) as error:
+    except ClusterError as error:
         metadata = metadata_of(obj)
         _log.warning("status not refreshed", kind=obj["kind"], name=metadata["name"], namespace=metadata.get("namespace"), error=str(error))
         return False

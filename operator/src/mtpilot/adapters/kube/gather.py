@@ -22,7 +22,7 @@ from mtpilot.ports import ClusterError
 from .children import CHILD_KINDS, child_from_object, split_owned
 from .client import KubeClient
 from .fields import is_deleting, is_owned, metadata_of, read_time
-from .hardware import NodeGpus, OwnPods, matching_nodes, newest, view_of
+from .hardware import NodeGpus, OwnPods, hardware_class_from_object, matching_nodes, newest, view_of
 from .paths import HARDWARE_CLASS, INFERENCE_SERVICE, Ref
 from .pods import pod_from_object
 from .profiles import ProfileReader
@@ -88,18 +88,9 @@ def is_held(obj: Manifest) -> bool:
 
 
 async def gather_hardware_class(client: KubeClient, name: str) -> HardwareClassSpec | None:
-    """The hardware class, or None where there is no such class.
-
-    Raises:
-        ClusterError: it does not fit the models (an older CRD is installed); the message names the field.
-    """
+    """The hardware class, or None where there is no such class. Raises ClusterError."""
     found = await client.get(Ref(api_version=HARDWARE_CLASS[0], kind=HARDWARE_CLASS[1], name=name))
-    if found is None:
-        return None
-    try:
-        return HardwareClassSpec.model_validate(found.get("spec") or {})
-    except ValidationError as error:
-        raise ClusterError(f"HardwareClass {name} cannot be read: {error}") from error
+    return hardware_class_from_object(found) if found is not None else None
 
 
 async def gather_service(client: KubeClient, namespace: str, name: str) -> Manifest | None:

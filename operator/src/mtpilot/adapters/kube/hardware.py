@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from mtpilot.api.hardware_class import GpuCount, HardwareClassSpec, HardwareClassStatus
 from mtpilot.model.names import COMPONENT_ENGINE, LABEL_COMPONENT, LABEL_SERVICE
 from mtpilot.model.snapshot import HardwareView, Manifest
+from mtpilot.ports import ClusterError
 
 from .fields import condition, labels_of, metadata_of
 
@@ -45,6 +48,18 @@ def newest(pods: Sequence[Manifest], own: OwnPods) -> list[Manifest]:
         return engine and metadata_of(pod).get("namespace") == own.namespace
 
     return [*(pod for pod in pods if not is_own(pod)), *own.pods]
+
+
+def hardware_class_from_object(obj: Manifest) -> HardwareClassSpec:
+    """The class as read.
+
+    Raises:
+        ClusterError: it does not fit the models (an older CRD is installed); the message names the field.
+    """
+    try:
+        return HardwareClassSpec.model_validate(obj.get("spec") or {})
+    except ValidationError as error:
+        raise ClusterError(f"HardwareClass {metadata_of(obj)['name']} cannot be read: {error}") from error
 
 
 def matching_nodes(spec: HardwareClassSpec, nodes: Sequence[Manifest], pods: Sequence[Manifest]) -> tuple[NodeGpus, ...]:
