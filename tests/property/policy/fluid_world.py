@@ -16,9 +16,9 @@ from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand, 
 from mtpilot.model.reasons import Reason
 from mtpilot.policy.decide import decide
 from mtpilot.policy.fluid import fluid_fleet
+from mtpilot.simulate.decided import fleet_after
 from mtpilot.simulate.driver import Site
 from mtpilot.simulate.sharing import Sharing
-from tests.property.policy.moved import fleet_after
 from tests.unit.policy.builders import PAIR, calibration, spec
 
 START = datetime(2026, 12, 1, tzinfo=UTC)

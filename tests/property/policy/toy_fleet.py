@@ -17,7 +17,7 @@ from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.slots import Pod, Slot
 from mtpilot.policy.decide import decide
 from mtpilot.policy.demand import observe
-from tests.property.policy.moved import fleet_after
+from mtpilot.simulate.decided import fleet_after
 from tests.unit.policy.builders import pod, slot
 
 START = datetime(2026, 12, 1, tzinfo=UTC)

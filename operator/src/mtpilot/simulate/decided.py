@@ -4,6 +4,7 @@ The fleet is described as `policy.demand.observe` and `reconcile.fleet` describe
 that is wanted, the move that is under way, the moves of the last hour. While no replica serves there is no demand, as on a cluster.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
@@ -25,6 +26,7 @@ from .sharing import Sharing
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 SCRAPE_SECONDS = 10.0
+MOST_FLIPS_PER_HOUR = 120  # that a spec may allow
 _DIGESTS = {Mode.MTP: "mtp", Mode.BATCH: "batch"}
 _NOBODY = NoDemand(reason=Reason.NO_READY_REPLICA, message="no replica is ready and serves: there is no load to observe")
 
@@ -34,7 +36,7 @@ def spec_of(site: Site, *, guards: bool = True, objective: Objective = Objective
 
     guards: False: no dwell and no flip budget, to see what they cost.
     """
-    policy = {} if guards else {"minDwell": "0s", "maxFlipsPerHour": 120}
+    policy = {} if guards else {"minDwell": "0s", "maxFlipsPerHour": MOST_FLIPS_PER_HOUR}
     return InferenceServiceSpec.model_validate(
         {
             "model": {"source": "hf://replay/replay"},
@@ -71,6 +73,38 @@ class Decided:
 
     def begin(self, site: Site) -> Steering:
         return Operator(site, spec_of(site, guards=self.guards, objective=self.objective), self.calibration, explain=self.explain)
+
+
+def fleet_after(
+    moves: Sequence[tuple[datetime, Mode]],
+    now: datetime,
+    mix: Mix,
+    *,
+    ready: int,
+    moving: str | None,
+    flip_seconds: float,
+    median_flip_seconds: float | None = None,
+    mtp_digest: str | None = None,
+) -> FleetState:
+    """What the guards look at in a fleet without a spare GPU that has made `moves`: when and to which mode, oldest first."""
+    recent = [at for at, _ in moves[-MOST_FLIPS_PER_HOUR:] if now - at < timedelta(hours=1)]
+    last_at, last_to = moves[-1] if moves else (None, None)
+    return FleetState(
+        mix=mix,
+        replicas=mix.total,
+        ready=ready,
+        moving=moving,
+        last_move_at=last_at,
+        last_move_to=last_to,
+        moves_last_hour=len(recent),
+        oldest_move_last_hour_at=recent[0] if recent else None,
+        failed_modes={},
+        gpus_free=0,
+        gpus_per_replica=1,
+        median_flip_seconds=median_flip_seconds,
+        mtp_digest=mtp_digest,
+        expected_flip_seconds=flip_seconds,
+    )
 
 
 class Operator:
@@ -138,21 +172,13 @@ class Operator:
 
     def fleet(self, moment: Moment, now: datetime) -> FleetState:
         seconds = 60.0 * self.site.flip_minutes
-        recent = [at for at, _ in self.moves[-120:] if now - at < timedelta(hours=1)]
-        at, to = self.moves[-1] if self.moves else (None, None)
-        return FleetState(
-            mix=Mix(mtp=self.site.replicas - moment.batch, batch=moment.batch),
-            replicas=self.site.replicas,
+        return fleet_after(
+            self.moves,
+            now,
+            Mix(mtp=self.site.replicas - moment.batch, batch=moment.batch),
             ready=self.site.replicas - moment.moving,
             moving="on-its-way" if moment.moving else None,
-            last_move_at=at,
-            moves_last_hour=len(recent),
-            oldest_move_last_hour_at=recent[0] if recent else None,
-            failed_modes={},
-            gpus_free=0,
-            gpus_per_replica=1,
+            flip_seconds=seconds,
             median_flip_seconds=seconds if self.moves else None,
             mtp_digest=_DIGESTS[Mode.MTP],
-            expected_flip_seconds=seconds,
-            last_move_to=to,
         )
