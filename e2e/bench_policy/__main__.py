@@ -68,9 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     (out / "details.json").write_text(json.dumps(more, indent=2) + "\n")
     (out / "cells.jsonl").write_text("".join(json.dumps(asdict(cell)) + "\n" for cell in cells))
-    (out / "report.html").write_text(render(cells, summary, more, failed))
-    for name, figure in {**ratios(cells), "costs": costs_over_load()}.items():
-        (out / f"{name}.png").write_bytes(png(figure))
+    shares = {name: png(figure) for name, figure in ratios(cells).items()}
+    (out / "report.html").write_text(render(shares, summary, more, failed))
+    for name, image in {**shares, "costs": png(costs_over_load())}.items():
+        (out / f"{name}.png").write_bytes(image)
     if arguments.json:
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     for part in PARTS:

@@ -127,8 +127,8 @@ def before_of(task: Task, pair: str) -> Load | None:
     """
     if task.part != WIDE:
         return None
-    load = load_of(task, pair)
     if not _is_long(task.load):
+        load = load_of(task, pair)
         return replace(load, values=np.tile(load.values, -(-BEFORE_MINUTES // load.minutes)))
     day = DAYS[WIDE]
     return scaled(trace_of(task.load, day - 1), peak_tokens_per_second=_peak(task, pair), seed=SEED_BEFORE, as_in=trace_of(task.load, day))

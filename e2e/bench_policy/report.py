@@ -10,8 +10,7 @@ from typing import Any
 import jinja2
 
 from e2e.bench_policy.cells import CLOSED, LAB, PARTS, WIDE, Task, all_pairs, load_of, tasks
-from e2e.bench_policy.drawings import ratios
-from e2e.bench_policy.work import POLICIES, Cell
+from e2e.bench_policy.work import POLICIES
 from mtpilot.drawing import png
 from mtpilot.simulate import catalogue
 from mtpilot.simulate.compare import compare
@@ -27,8 +26,8 @@ SHOWN = {  # cells that are drawn minute by minute, where their part was run
 _DRAWN = ("always_mtp", "always_batch", "threshold_running", "threshold_demand", "predictive")
 
 
-def render(cells: Sequence[Cell], summary: Mapping[str, Any], details: Mapping[str, Any], failed: Sequence[str]) -> str:
-    """The report as HTML."""
+def render(shares: Mapping[str, bytes], summary: Mapping[str, Any], details: Mapping[str, Any], failed: Sequence[str]) -> str:
+    """The report as HTML. shares: by part, the PNG of `drawings.ratios`."""
     ran = [name for name in PARTS if summary[name]]
     template = jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return template.get_template("report.html.j2").render(
@@ -38,8 +37,8 @@ def render(cells: Sequence[Cell], summary: Mapping[str, Any], details: Mapping[s
         ran=ran,
         policies=POLICIES,
         descriptions=catalogue.DESCRIPTIONS,
-        ratios={name: _image(figure) for name, figure in ratios(cells).items()},
-        examples={name: _image(comparison(example(name))) for name in ran},
+        ratios={name: _image(image) for name, image in shares.items()},
+        examples={name: _image(png(comparison(example(name)))) for name in ran},
     )
 
 
@@ -57,5 +56,5 @@ def _is_shown(task: Task, load: str, replicas: int, share: float) -> bool:
     return (task.load, task.replicas, task.share) == (load, replicas, share) and task.flip_minutes == 4
 
 
-def _image(figure: Any) -> str:
-    return base64.b64encode(png(figure)).decode("ascii")
+def _image(png_bytes: bytes) -> str:
+    return base64.b64encode(png_bytes).decode("ascii")
