@@ -146,7 +146,7 @@ def _finish(made: "Made", output: Path, plot: Path | None, namespace: str | None
         if plot is not None:
             _draw(made.named, plot)
     except ImportError:
-        exits.leave("a plot needs matplotlib: pip install 'mtpilot[analysis]'", exits.FAILED)
+        exits.leave(exits.PLOT_NEEDS, exits.FAILED)
     except (OSError, ValueError) as error:  # ValueError: a plot format that matplotlib does not know
         exits.leave(str(error), exits.FAILED)
     document: dict[str, Any] = made_document(made)

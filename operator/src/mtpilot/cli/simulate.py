@@ -204,7 +204,7 @@ def _plot(found: "list[Comparison]", path: Path) -> None:
         from mtpilot.drawing import png
         from mtpilot.simulate.plot import comparison
     except ImportError:
-        exits.leave("a plot needs matplotlib: pip install 'mtpilot[analysis]'", exits.FAILED)
+        exits.leave(exits.PLOT_NEEDS, exits.FAILED)
     files: list[tuple[Path, Any]] = [
         (path if len(found) == 1 else path.with_stem(f"{path.stem}-{i}"), one) for i, one in enumerate(found, 1)
     ]
