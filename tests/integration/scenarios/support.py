@@ -157,6 +157,16 @@ async def slot_pods(scene: Scene, slot: str) -> list[Manifest]:
     return sorted(alive, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
 
+async def until_condition(scene: Scene, kind: str, status: str, *, seconds: float) -> Manifest:
+    """Wait until the service's condition has the status; gives the condition."""
+
+    async def there() -> Manifest | None:
+        condition = await scene.condition("chat", kind)
+        return condition if condition.get("status") == status else None
+
+    return await eventually(there, seconds=seconds, every_seconds=0.2)
+
+
 async def until_mix(scene: Scene, *, mtp: int, batch: int, seconds: float = 60, name: str = "chat") -> Manifest:
     """Wait until the mix is there, every slot serves and nothing moves; gives the status."""
 

@@ -12,7 +12,7 @@ from mtpilot.api.types import API_VERSION
 from tests.integration.controller.conftest import Operator
 from tests.integration.controller.scene import Manifest, Scene, inference_service
 from tests.integration.scenarios.looks import engine_uids
-from tests.integration.scenarios.support import until_mix
+from tests.integration.scenarios.support import until_condition, until_mix
 from tests.integration.support import eventually
 
 L4: Manifest = {
@@ -43,11 +43,7 @@ def small_service(*, replicas: int, **changes: Any) -> Manifest:
 
 
 async def until_capacity(scene: Scene, status: str) -> Manifest:
-    async def there() -> Manifest | None:
-        condition = await scene.condition("chat", "CapacityAvailable")
-        return condition if condition.get("status") == status else None
-
-    return await eventually(there, seconds=40, every_seconds=0.2)
+    return await until_condition(scene, "CapacityAvailable", status, seconds=40)
 
 
 async def test_no_gpu_free_is_told_and_resolved_by_freeing_or_by_scaling_down(scene: Scene, operator: Operator) -> None:

@@ -17,7 +17,7 @@ from e2e.load import BackgroundLoad, background_load
 from tests.integration.controller.conftest import Operator
 from tests.integration.controller.scene import Scene
 from tests.integration.scenarios.looks import engine_uids, set_faults, simulated
-from tests.integration.scenarios.support import assert_nothing_lost, gateway_urls
+from tests.integration.scenarios.support import assert_nothing_lost, gateway_urls, until_condition
 from tests.integration.support import eventually
 
 Operators = Callable[..., AbstractAsyncContextManager[Operator]]
@@ -31,17 +31,9 @@ async def ready_service(scene: Scene, operators: Operators) -> AsyncIterator[Ope
     async with operators("--rate-window", "4") as operator:
         await scene.apply(simulated(policy=POLICY))
         await scene.until_ready()
-        await until_seen(scene)
+        # Ready comes before the first scrape; a series that was never there is another reason than one that ended.
+        await until_condition(scene, "MetricsAvailable", "True", seconds=30)
         yield operator
-
-
-async def until_seen(scene: Scene) -> None:
-    """Ready comes before the first scrape; a series that was never there is another reason than one that ended."""
-
-    async def seen() -> bool:
-        return (await scene.condition("chat", "MetricsAvailable")).get("status") == "True"
-
-    await eventually(seen, seconds=30)
 
 
 @asynccontextmanager
