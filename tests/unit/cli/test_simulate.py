@@ -77,6 +77,8 @@ def test_policies_are_told_by_name() -> None:
     result = invoke("--list-policies")
     assert result.exit_code == 0
     assert all(name in result.output for name in NAMES)
+    told = dict(line.split(maxsplit=1) for line in result.output.splitlines())
+    assert {name for name, text in told.items() if "no choice for --policy" not in text} == set(NAMES)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from mtpilot.api.status import ConditionStatus, ConditionType, InferenceServiceStatus, Loop, LoopStatus, ProfileInUseStatus
 from mtpilot.api.throughput_profile import Bound, Verdict
 from mtpilot.model.decision import Mix, MixCost, Outlook
@@ -46,6 +48,21 @@ def test_memory_that_binds_has_another_remedy_than_a_limit_that_does():
     assert found is not None
     assert found.first_remedy is not None
     assert found.first_remedy.startswith("mtp is short of slots: memory for 24 of the 48 requests asked for; first remedy: ")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), "--mamba-ssm-dtype bfloat16 (on a hybrid model; the engine's start log says what binds)"),
+        (("--mamba-ssm-dtype", "bfloat16"), "--mamba-radix-cache-strategy extra_buffer_lazy"),
+        (("--mamba-ssm-dtype=bfloat16", "--mamba-radix-cache-strategy", "extra_buffer_lazy"), "3 draft tokens instead of 4 (numSteps 2)"),
+    ],
+)
+def test_a_flag_that_is_given_is_no_remedy(args: tuple[str, ...], words: str):
+    asked = spec(modes={"mtp": {"maxRunningRequests": 48, "extraArgs": args}, "batch": {"maxRunningRequests": 68}})
+    found = settled(World(spec=asked, profiles=(profiles.profile(),))).status.profile
+    assert found is not None
+    assert f"first remedy: {words}; a flip comes second" in (found.first_remedy or "")
 
 
 def test_without_a_profile_a_full_mtp_replica_shows_that_slots_bind():

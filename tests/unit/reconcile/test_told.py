@@ -8,8 +8,9 @@ import pytest
 from mtpilot.api.status import ConditionStatus, ConditionType, SlotPhase
 from mtpilot.model.metrics import GatewayMetrics, MetricsView
 from mtpilot.model.plan import EventType
-from mtpilot.model.reasons import Reason
+from mtpilot.model.reasons import QUIET, WITHOUT_EVENT, Reason
 from mtpilot.model.slots import EngineLoad
+from mtpilot.policy.decide import decide
 from mtpilot.reconcile import plan
 from tests.unit.reconcile.lives import condition, settled
 from tests.world import START, World, spec
@@ -179,3 +180,14 @@ def test_a_pod_without_a_node_is_not_always_short_of_gpus(words: str, nodes: int
     made = plan(replace(seen, pods=pods, hardware=replace(seen.hardware, nodes=nodes)), world.now)
     capacity = next(item for item in made.status.conditions if item.type is ConditionType.CAPACITY_AVAILABLE)
     assert (capacity.status, capacity.reason) == (ConditionStatus.FALSE, reason)
+
+
+@pytest.mark.parametrize("reason", [*sorted(WITHOUT_EVENT - {Reason.STAYING_IS_CHEAPER}), Reason.MIN_DWELL])
+def test_a_quiet_reason_is_no_event_and_no_write_and_any_other_is_told_at_once(monkeypatch: pytest.MonkeyPatch, reason: Reason):
+    world = settled()
+    monkeypatch.setattr("mtpilot.reconcile.compose.decide", lambda **seen: replace(decide(**seen), reason=reason, move_to=None))
+    made = plan(world.snapshot(), world.now)
+    assert made.status.decision is not None
+    assert made.status.decision.reason == reason
+    assert made.write_status is (reason not in QUIET)
+    assert [event.reason for event in made.events] == ([] if reason in WITHOUT_EVENT else [Reason.HOLDING])

@@ -134,3 +134,9 @@ def test_the_operators_fleet_begins_as_the_verdict_of_its_profile_says():
     batch_only = catalogue.calibration("pair", CurvePair(mtp=curve((10, 100)), batch=curve((10, 200))))
     run = drive(site(), opened([50.0] * 5), Decided("predictive", batch_only))
     assert (run.batch.tolist(), run.flips) == ([2] * 5, 0)
+
+
+@pytest.mark.parametrize("slots", [4096, 4097, 65_536])
+def test_a_curve_with_more_slots_than_a_spec_may_ask_for_can_be_replayed(slots: int):
+    wide = site(pair=CurvePair(mtp=curve((1, 100), (8, 200)), batch=curve((1, 60), (slots, 6000))))
+    assert spec_of(wide).modes.batch.max_running_requests == 4096

@@ -11,6 +11,8 @@ from pydantic import Field
 
 from .types import DNS_LABEL_PATTERN, STORED_DEFAULT, ApiModel, Decimal, Duration, EngineArg, Fraction
 
+MOST_RUNNING_REQUESTS = 4096  # of one replica
+
 
 class Mode(StrEnum):
     """How a replica runs: speculation with few slots, or none with many."""
@@ -136,7 +138,9 @@ class SpeculationSpec(ApiModel):
 class BatchModeSpec(ApiModel):
     """A replica without speculation: many slots."""
 
-    max_running_requests: int = Field(ge=1, le=4096, description="--max-running-requests: the slots of a replica, as far as memory allows")
+    max_running_requests: int = Field(
+        ge=1, le=MOST_RUNNING_REQUESTS, description="--max-running-requests: the slots of a replica, as far as memory allows"
+    )
     mem_fraction_static: Fraction = Field(
         default="0.85", description="--mem-fraction-static: share of GPU memory for weights and KV cache, above 0 and below 1"
     )

@@ -15,7 +15,6 @@ from .types import ApiModel, Decimal, Sha256, Timestamp
 
 Text = Annotated[str, Field(max_length=1024)]
 Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)]
-ShortText = Annotated[str, Field(max_length=64)]
 
 
 class SlotPhase(StrEnum):

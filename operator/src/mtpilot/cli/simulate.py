@@ -93,10 +93,12 @@ def simulate(
 
 
 def _list_policies() -> None:
-    from mtpilot.simulate.catalogue import DESCRIPTIONS
+    from mtpilot.simulate.catalogue import DESCRIPTIONS, NAMES
 
     for name, text in DESCRIPTIONS.items():
-        typer.echo(f"{name:18} {text}")
+        typer.echo(
+            f"{name:18} {text}{'' if name in NAMES else ' (stands beside the others where the load is open; no choice for --policy)'}"
+        )
     raise typer.Exit
 
 

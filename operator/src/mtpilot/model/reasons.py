@@ -86,3 +86,27 @@ class Reason(StrEnum):
     DRIFT_CORRECTED = "DriftCorrected"
     HOLDING = "Holding"
     RECONCILE_FAILED = "ReconcileFailed"
+
+
+# Holds that come and go with the load while all is well: no event, and status tells them with its next write.
+QUIET = frozenset(
+    {
+        Reason.STEADY,
+        Reason.STABILIZING,
+        Reason.CAPACITY_UNKNOWN,
+        Reason.STAYING_IS_CHEAPER,
+        Reason.NOT_WORTH_THE_WAY_BACK,
+        Reason.CURVES_UNCERTAIN,
+        Reason.WOULD_MOVE_BACK,
+        Reason.PROFILE_MTP_ONLY,
+        Reason.PROFILE_BATCH_ONLY,
+    }
+)
+# Status tells these at once, and a condition or the spec says the same: no event.
+WITHOUT_EVENT = QUIET | {
+    Reason.MOVE_IN_FLIGHT,
+    Reason.NO_READY_REPLICA,
+    Reason.GATEWAY_NOT_READY,
+    Reason.NO_SERIES_YET,
+    Reason.PINNED_MIX,
+}

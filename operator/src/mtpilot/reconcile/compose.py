@@ -8,7 +8,7 @@ from mtpilot.api.status import PolicyState, SlotStatus
 from mtpilot.model.decision import Decision, Demand, NoDemand
 from mtpilot.model.names import slot_name
 from mtpilot.model.plan import Action, ApplyObject, EnsureSecret, Event, EventType, Plan
-from mtpilot.model.reasons import Reason
+from mtpilot.model.reasons import WITHOUT_EVENT, Reason
 from mtpilot.model.snapshot import Child, Manifest, Snapshot
 from mtpilot.policy.decide import decide
 from mtpilot.render.arguments import engine_image
@@ -183,25 +183,10 @@ def _policy(snapshot: Snapshot, tick: Tick, now: datetime) -> PolicyState:
     return state.model_copy(update={"recent_moves": texts})
 
 
-_SILENT = (
-    Reason.STEADY,
-    Reason.STABILIZING,
-    Reason.STAYING_IS_CHEAPER,
-    Reason.NOT_WORTH_THE_WAY_BACK,
-    Reason.CURVES_UNCERTAIN,
-    Reason.MOVE_IN_FLIGHT,
-    Reason.CAPACITY_UNKNOWN,
-    Reason.NO_READY_REPLICA,
-    Reason.GATEWAY_NOT_READY,
-    Reason.NO_SERIES_YET,
-    Reason.PINNED_MIX,
-)
-
-
 def _hold_events(snapshot: Snapshot, tick: Tick) -> tuple[Event, ...]:
     """One event when the reason to hold changes; quiet reasons make none."""
     decision, before = tick.decision, snapshot.service.status.decision
-    if decision is None or decision.move_to is not None or decision.reason in _SILENT:
+    if decision is None or decision.move_to is not None or decision.reason in WITHOUT_EVENT:
         return ()
     if before is not None and before.reason == decision.reason:
         return ()

@@ -3,11 +3,16 @@
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import PolicyState
 from mtpilot.api.throughput_profile import Bound
+from mtpilot.capacity.errors import NotCovered
+from mtpilot.capacity.launch import Launch, launch_from_flags
 from mtpilot.capacity.limits import limit_of
 from mtpilot.capacity.remedy import remedy
 from mtpilot.model.snapshot import Snapshot
 
 from .profiles import Selection
+from .templates import running_options
+
+_STATE_FLAGS = ("--mamba-", "--max-mamba-")
 
 
 def first_remedy(snapshot: Snapshot, selection: Selection, policy: PolicyState) -> str | None:
@@ -24,8 +29,28 @@ def first_remedy(snapshot: Snapshot, selection: Selection, policy: PolicyState) 
         return None
     requested = snapshot.service.spec.modes.mtp.max_running_requests
     effective = _effective(snapshot) or policy.mtp_slots or requested
-    first = remedy(mode=Mode.MTP, effective_slots=effective, requested_slots=requested, limit=limit_of(effective, requested))
+    launch, hybrid = _running(snapshot)
+    first = remedy(
+        mode=Mode.MTP,
+        effective_slots=effective,
+        requested_slots=requested,
+        limit=limit_of(effective, requested),
+        launch=launch,
+        hybrid=hybrid,
+    )
     return f"mtp is short of slots: {first}; a flip comes second" if first is not None else None
+
+
+def _running(snapshot: Snapshot) -> tuple[Launch | None, bool | None]:
+    """Mtp's arguments, and whether the model keeps recurrent states: flags about them say so, without any it is not known."""
+    flags = running_options(snapshot.service, snapshot.hardware, Mode.MTP)
+    if flags is None:
+        return None, None
+    hybrid = True if any(flag.startswith(_STATE_FLAGS) for flag in flags) else None
+    try:
+        return launch_from_flags(flags), hybrid
+    except NotCovered:
+        return None, hybrid
 
 
 def _effective(snapshot: Snapshot) -> int | None:

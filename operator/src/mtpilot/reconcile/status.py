@@ -31,7 +31,7 @@ from mtpilot.api.types import format_duration
 from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
 from mtpilot.model.metrics import MetricsView
 from mtpilot.model.names import selector
-from mtpilot.model.reasons import Reason
+from mtpilot.model.reasons import QUIET, Reason
 from mtpilot.model.slots import Pod, RolloutState
 from mtpilot.model.snapshot import Service, Snapshot
 from mtpilot.rollout.context import Step
@@ -43,14 +43,6 @@ REFRESH_SECONDS = 60.0
 SURE = 0.7  # confidence in a kind of load
 NOTABLE = 0.2  # share by which a number must differ from the written one
 _NUMBER = re.compile(r"\d+")
-_QUIET_REASONS = (
-    Reason.STEADY,
-    Reason.STABILIZING,
-    Reason.CAPACITY_UNKNOWN,
-    Reason.STAYING_IS_CHEAPER,
-    Reason.NOT_WORTH_THE_WAY_BACK,
-    Reason.CURVES_UNCERTAIN,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +191,7 @@ def matters(status: InferenceServiceStatus) -> dict[str, Any]:
     kept["flip"].pop("priceOfReturn", None)
     kept["summary"] = {key: value for key, value in kept["summary"].items() if key not in ("load", "reason")}
     reason = status.decision.reason if status.decision else None
-    kept["reason"] = Reason.STEADY if reason in _QUIET_REASONS else reason
+    kept["reason"] = Reason.STEADY if reason in QUIET else reason
     for line in kept.get("slots", ()):
         line["message"] = _NUMBER.sub("", line.get("message", ""))  # a drain counts down: no write for each request
     kept["recentMoves"] = list(status.policy.recent_moves)

@@ -4,6 +4,7 @@ A rendering depends on nothing but the service's identity and spec and the class
 steady service renders nothing.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,9 +14,11 @@ from mtpilot.model.names import ANNOTATION_ROLLOUT_STATE
 from mtpilot.model.plan import EnsureSecret
 from mtpilot.model.slots import RolloutState, Slot, encode_state
 from mtpilot.model.snapshot import HardwareView, Manifest, Service
+from mtpilot.render.arguments import engine_arguments
 from mtpilot.render.children import render_children
 from mtpilot.render.errors import InvalidArguments
 from mtpilot.render.flags_digest import flags_sha256
+from mtpilot.render.options import split_options
 from mtpilot.render.routing import contention_limit
 from mtpilot.render.slot import render_slot, slot_from_template, template_digest
 
@@ -60,6 +63,20 @@ def _flags_sha256(inputs: _Inputs) -> str | None:
         return flags_sha256(inputs.service.spec, inputs.hardware.spec)
     except InvalidArguments:
         return None
+
+
+@lru_cache(maxsize=_KEPT)
+def _options(inputs: _Inputs, mode: Mode) -> Mapping[str, str | None] | None:
+    try:
+        args = engine_arguments(inputs.service.spec, inputs.hardware.spec, mode)
+    except InvalidArguments:
+        return None
+    return {option.name: option.value for option in split_options(args, "args")}
+
+
+def running_options(service: Service, hardware: HardwareView | None, mode: Mode) -> Mapping[str, str | None] | None:
+    """Engine arguments of a mode, flag → value (None for a switch); None where nothing valid can be rendered."""
+    return _options(_Inputs(service, hardware), mode) if hardware is not None else None
 
 
 def running_flags(service: Service, hardware: HardwareView | None) -> str | None:

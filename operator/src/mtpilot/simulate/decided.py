@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
-from mtpilot.api.inference_service import InferenceServiceSpec, Mode, Objective
+from mtpilot.api.inference_service import MOST_RUNNING_REQUESTS, InferenceServiceSpec, Mode, Objective
 from mtpilot.api.status import PolicyState
 from mtpilot.curves.curve import CurvePair, ThroughputCurve
 from mtpilot.model.calibration import Calibration
@@ -51,8 +51,8 @@ def spec_of(site: Site, *, guards: bool = True, objective: Objective = Objective
 
 
 def slots_of(curve: ThroughputCurve) -> int:
-    """Requests that the fluid runs in one replica: where more of them add nothing to a curve, they wait."""
-    return max(ceil(envelope(curve)[-1][0]), 1)
+    """Requests that the fluid runs in one replica: where more add nothing to a curve, they wait. At most what a spec may ask for."""
+    return min(max(ceil(envelope(curve)[-1][0]), 1), MOST_RUNNING_REQUESTS)
 
 
 @dataclass(frozen=True, slots=True)
