@@ -38,12 +38,14 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 	$(RUN) mypy
 	$(RUN) lint-imports
 	$(RUN) mtpilot crds --check --reference docs/reference/api.md
+	$(RUN) python -m e2e.chart --check
 	$(RUN) python docs/check_links.py
 
 ##@ Develop
 
 .PHONY: test-fast
 test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries each property that often)
+	@$(RUN) python -m e2e.toolchain ensure helm >/dev/null
 	$(RUN) pytest -n 2 --dist worksteal $(FAST_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test-contract
@@ -59,8 +61,9 @@ test-integration: env toolchain ## Tests against the real API server, scheduler,
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder tests/integration $(PYTEST_ARGS)
 
 .PHONY: generate
-generate: env ## Write what is generated: CRDs, the API reference, the profiles of public figures
+generate: env ## Write what is generated: CRDs, the API reference, the chart's copies and table, the profiles of public figures
 	$(RUN) mtpilot crds --reference docs/reference/api.md
+	$(RUN) python -m e2e.chart
 	$(RUN) python -m e2e.profiles
 
 .PHONY: format

@@ -28,10 +28,14 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoPackage:
-    """A main package of `gomod/go.mod`; `output` is the file name that `go build -o DIR/` gives it."""
+    """A main package of `MODULE/go.mod`; `output` is the file name that `go build -o DIR/` gives it.
+
+    One module for all that a cluster needs; another for what few need, so that its pins make nobody build the first again.
+    """
 
     package: str
     output: str
+    module: str = "gomod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,11 @@ _ALL = (
         source=GoPackage(package="github.com/prometheus/prometheus/cmd/prometheus", output="prometheus"),
         at_least=(3, 0),  # 2.x differs at the edges of a range selector
         contains=b"prometheus/discovery/kubernetes",  # Debian builds it without
+    ),
+    Tool(
+        name="promtool",
+        source=GoPackage(package="github.com/prometheus/prometheus/cmd/promtool", output="promtool", module="gomod_promtool"),
+        at_least=(2, 40),
     ),
 )
 

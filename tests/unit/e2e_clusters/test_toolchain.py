@@ -26,11 +26,18 @@ def test_stamped_versions_are_those_of_go_mod() -> None:
     assert f"github.com/prometheus/prometheus v0.{major}{minor}.{patch}" in text
 
 
-def test_every_go_package_is_a_tool_of_go_mod() -> None:
-    block = re.search(r"^tool \((.*?)^\)", GOMOD.read_text(), re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("module", ["gomod", "gomod_promtool"])
+def test_every_go_package_is_a_tool_of_its_go_mod(module: str) -> None:
+    text = (install.MODULES / module / "go.mod").read_text()
+    block = re.search(r"^tool (?:\((.*?)^\)|(\S+))", text, re.MULTILINE | re.DOTALL)
     assert block is not None
-    packages = {tool.source.package for tool in TOOLS.values() if isinstance(tool.source, GoPackage)}
-    assert set(block[1].split()) == packages
+    sources = [tool.source for tool in TOOLS.values() if isinstance(tool.source, GoPackage)]
+    assert set((block[1] or block[2]).split()) == {source.package for source in sources if source.module == module}
+
+
+def test_prometheus_and_its_tool_are_of_one_version() -> None:
+    versions = {re.search(r"github.com/prometheus/prometheus (v\S+)", path.read_text())[1] for path in install.MODULES.glob("*/go.mod")}  # type: ignore[index]
+    assert len(versions) == 1
 
 
 def test_every_wheel_is_pinned() -> None:
