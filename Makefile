@@ -38,12 +38,36 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 	$(RUN) mypy
 	$(RUN) lint-imports
 	$(RUN) mtpilot crds --check --reference docs/reference/api.md
+	$(RUN) python -m e2e.chart --check
 	$(RUN) python docs/check_links.py
+
+##@ Ship
+
+IMAGE_PREFIX ?=
+BASE_IMAGE ?= python:3.12-slim-bookworm
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+
+.PHONY: images
+images: env ## Container images of the operator and the simulator (BASE_IMAGE=…, IMAGE_PREFIX=registry/, DOCKER_BUILD_ARGS=…)
+	@docker info >/dev/null 2>&1 || { echo "make images needs a running docker: none answers (docker info)" >&2; exit 1; }
+	@$(MAKE) --no-print-directory image-requirements
+	for image in mtpilot:operator sglang-sim:sglang-sim; do \
+	  docker build --build-arg BASE_IMAGE=$(BASE_IMAGE) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) $(DOCKER_BUILD_ARGS) \
+	    --tag $(IMAGE_PREFIX)$${image%%:*}:$(VERSION) --file images/$${image#*:}/Dockerfile . || exit 1; \
+	done
+
+.PHONY: image-requirements
+image-requirements: env ## What the images install, from uv.lock, each file by its hash
+	@mkdir -p out/images/operator out/images/sglang-sim
+	$(UV) export --quiet --frozen --no-dev --no-emit-workspace --no-header --package mtpilot --output-file out/images/operator/requirements.txt >/dev/null
+	$(UV) export --quiet --frozen --no-dev --no-emit-workspace --no-header --package sglang-sim --output-file out/images/sglang-sim/requirements.txt >/dev/null
 
 ##@ Develop
 
 .PHONY: test-fast
 test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries each property that often)
+	@$(RUN) python -m e2e.toolchain ensure helm >/dev/null
 	$(RUN) pytest -n 2 --dist worksteal $(FAST_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test-contract
@@ -59,8 +83,9 @@ test-integration: env toolchain ## Tests against the real API server, scheduler,
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder tests/integration $(PYTEST_ARGS)
 
 .PHONY: generate
-generate: env ## Write what is generated: CRDs, the API reference, the profiles of public figures
+generate: env ## Write what is generated: CRDs, the API reference, the chart's copies and table, the profiles of public figures
 	$(RUN) mtpilot crds --reference docs/reference/api.md
+	$(RUN) python -m e2e.chart
 	$(RUN) python -m e2e.profiles
 
 .PHONY: format

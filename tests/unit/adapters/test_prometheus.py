@@ -113,13 +113,15 @@ def test_rates_are_taken_over_the_window() -> None:
 
 
 @asynccontextmanager
-async def prometheus(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], **options: float) -> AsyncIterator[PrometheusMetrics]:
+async def prometheus(
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], timeout_seconds: float = 5.0
+) -> AsyncIterator[PrometheusMetrics]:
     app = web.Application()
     app.router.add_get("/api/v1/query", handler)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    metrics = PrometheusMetrics(f"http://127.0.0.1:{runner.addresses[0][1]}/", scrape_interval_seconds=5, **options)
+    metrics = PrometheusMetrics(f"http://127.0.0.1:{runner.addresses[0][1]}/", scrape_interval_seconds=5, timeout_seconds=timeout_seconds)
     try:
         yield metrics
     finally:

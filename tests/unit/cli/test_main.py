@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from mtpilot.cli import exits
 from mtpilot.cli.main import app
 
-COMMANDS = ("run", "plan", "explain", "snapshot", "crds", "capacity", "profile", "simulate", "gateway-agent", "version")
+COMMANDS = ("run", "plan", "explain", "snapshot", "crds", "capacity", "profile", "simulate", "cleanup", "gateway-agent", "version")
 runner = CliRunner()
 
 
@@ -73,3 +73,10 @@ def test_a_service_is_looked_for_in_the_namespace_that_kubectl_would_take(
     monkeypatch.setattr("mtpilot.cli.explain.read_service", read_service)
     assert runner.invoke(app, ["explain", "chat", *arguments]).exit_code == exits.NOT_FOUND
     assert asked == [("chat", read)]
+
+
+def test_run_refuses_two_ways_to_authenticate(tmp_path: Path) -> None:
+    arguments = ["run", "-A", "--prometheus-token-file", str(tmp_path), "--prometheus-basic-auth", str(tmp_path)]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == exits.USAGE
+    assert "exclude each other" in result.output

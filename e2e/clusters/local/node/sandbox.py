@@ -58,7 +58,10 @@ class Sandbox:
         mapper = Mapper(self._mounts(container), self.facts.pod_ip)
         folder = self.folder / "c" / container["name"]
         base = self._base_environment(container, image, folder)
-        command = mapper.texts(environment.command_line(container, image, base | variables))
+        # The image's own words name programs of this machine, which may lie below a path that the pod mounts something on (/tmp).
+        own = {*image.entrypoint, *image.default_arguments, *(word for replaced in image.replacements for word in replaced.by)}
+        words = environment.command_line(container, image, base | variables)
+        command = [word if word in own else mapper.text(word) for word in words]
         if not command:
             raise environment.ConfigError("no command specified")
         working = mapper.text(container.get("workingDir", ""))

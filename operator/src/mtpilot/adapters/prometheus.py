@@ -22,6 +22,8 @@ from mtpilot.model.metrics import GatewayMetrics, MetricsError, MetricsView, Pod
 from mtpilot.model.names import gateway_name
 from mtpilot.model.slots import Pod
 
+from .prometheus_access import PrometheusAccess
+
 TIMEOUT_SECONDS = 5.0
 RATE_WINDOW_SECONDS = 30.0
 _SCRAPES_IN_WINDOW = 4
@@ -46,11 +48,13 @@ class PrometheusMetrics:
         scrape_interval_seconds: float,
         rate_window_seconds: float = RATE_WINDOW_SECONDS,
         timeout_seconds: float = TIMEOUT_SECONDS,
+        access: PrometheusAccess | None = None,
     ) -> None:
         self._url = url.rstrip("/")
         self._scrape = scrape_interval_seconds
         self._window = max(rate_window_seconds, _SCRAPES_IN_WINDOW * scrape_interval_seconds)
         self._timeout = timeout_seconds
+        self._access = access or PrometheusAccess()
         self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="prometheus")
         self._local = threading.local()
 
@@ -77,7 +81,7 @@ class PrometheusMetrics:
             return _failed(empty, MetricsError.TIMEOUT, f"no answer within {self._timeout:g}s: {type(error).__name__}")
         except requests.ConnectionError as error:
             return _failed(empty, MetricsError.UNREACHABLE, _cause(error))
-        except (requests.RequestException, PrometheusApiClientException, KeyError, TypeError, ValueError) as error:
+        except (OSError, PrometheusApiClientException, KeyError, TypeError, ValueError) as error:  # OSError: also a file of the access
             return _failed(empty, MetricsError.REFUSED, f"{type(error).__name__}: {error}")
 
     async def _ask(self, queries: Mapping[str, str]) -> Answers:
@@ -89,9 +93,7 @@ class PrometheusMetrics:
 
     def _query(self, query: str) -> Rows:
         if not hasattr(self._local, "client"):  # NB: a requests session must not be shared between threads
-            session = requests.Session()
-            session.trust_env = False
-            self._local.client = PrometheusConnect(url=self._url, retry=_NO_RETRIES, session=session)
+            self._local.client = PrometheusConnect(url=self._url, retry=_NO_RETRIES, session=self._access.session())
         rows: Rows = self._local.client.custom_query(query, timeout=self._timeout)
         return rows
 

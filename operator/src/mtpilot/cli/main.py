@@ -9,6 +9,7 @@ import typer
 
 from . import exits
 from .capacity import capacity
+from .cleanup import cleanup
 from .crds import crds
 from .explain import explain
 from .gateway_agent import gateway_agent
@@ -33,6 +34,7 @@ app.command()(snapshot)
 app.command()(crds)
 app.command()(capacity)
 app.command()(simulate)
+app.command()(cleanup)
 app.command("gateway-agent")(gateway_agent)
 app.add_typer(profile)
 

@@ -1,9 +1,12 @@
 """`mtpilot run`: the operator."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from mtpilot.model.names import AGENT_IMAGE, HAPROXY_IMAGE
 
 from . import exits
 
@@ -14,6 +17,13 @@ def run(  # noqa: PLR0917 - the options of a command
     prometheus_url: Annotated[
         str, typer.Option(envvar="MTPILOT_PROMETHEUS_URL", help="Prometheus that scrapes engines and gateways.")
     ] = "http://prometheus-operated.monitoring:9090",
+    prometheus_token_file: Annotated[
+        Path | None, typer.Option(help="File whose content is sent as a bearer token; read again for each query.")
+    ] = None,
+    prometheus_basic_auth: Annotated[
+        Path | None, typer.Option(help="Folder with the files username and password, for basic authentication; read again for each query.")
+    ] = None,
+    prometheus_ca_file: Annotated[Path | None, typer.Option(help="PEM of the authority that signed its certificate.")] = None,
     scrape_interval: Annotated[float, typer.Option(min=0.1, help="Its scrape interval for them, in seconds.")] = 15.0,
     rate_window: Annotated[
         float, typer.Option(min=1.0, help="Rates are taken over this many seconds, and over 4 scrapes at least.")
@@ -24,12 +34,16 @@ def run(  # noqa: PLR0917 - the options of a command
     host: Annotated[str, typer.Option(help="Address of the two ports below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
     liveness: Annotated[int | None, typer.Option(help="Port of /healthz, for the liveness probe.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics of the operator itself.")] = None,
+    agent_image: Annotated[str, typer.Option(help="Image of the agent in gateway pods: this package.")] = AGENT_IMAGE,
+    haproxy_image: Annotated[str, typer.Option(help="Image of HAProxy in gateway pods.")] = HAPROXY_IMAGE,
 ) -> None:
     """Run the operator until it is told to stop. Access to the cluster: KUBECONFIG, or the pod's service account."""
     if bool(namespace) == all_namespaces:
         exits.leave("say which namespaces to serve: either -A, or -n NAMESPACE (repeatable)", exits.USAGE)
+    from mtpilot.adapters.prometheus_access import PrometheusAccess
     from mtpilot.controller.context import Options
     from mtpilot.controller.operator import StartError, run_operator
+    from mtpilot.model.snapshot import GatewayImages
     from mtpilot.telemetry.logs import LogFormat, configure_logs
 
     if log_format not in set(LogFormat) or log_level.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
@@ -41,10 +55,20 @@ def run(  # noqa: PLR0917 - the options of a command
         host=host,
         liveness_port=liveness,
         metrics_port=metrics_port,
+        images=GatewayImages(haproxy=haproxy_image, agent=agent_image),
     )
+    if prometheus_token_file is not None and prometheus_basic_auth is not None:
+        exits.leave("--prometheus-token-file and --prometheus-basic-auth exclude each other", exits.USAGE)
+    access = PrometheusAccess(token_file=prometheus_token_file, basic_auth=prometheus_basic_auth, ca_file=prometheus_ca_file)
     try:
         asyncio.run(
-            run_operator(options, prometheus_url=prometheus_url, scrape_interval_seconds=scrape_interval, rate_window_seconds=rate_window)
+            run_operator(
+                options,
+                prometheus_url=prometheus_url,
+                scrape_interval_seconds=scrape_interval,
+                rate_window_seconds=rate_window,
+                prometheus_access=access,
+            )
         )
     except StartError as error:
         exits.leave(str(error), exits.FAILED)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mtpilot.model.snapshot import DEFAULT_IMAGES, GatewayImages
 from mtpilot.ports import Clock, Cluster, Engine, Metrics
 
 Key = tuple[str, str]  # namespace, name
@@ -23,7 +24,7 @@ class Ports:
 class Options:
     """How the controller was asked to run.
 
-    namespaces: the ones to serve; empty means all. period_seconds: a service is looked at at least that often.
+    namespaces: the ones to serve; empty means all. period_seconds: a service is looked at at least that often. images: of gateway pods.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -31,3 +32,4 @@ class Options:
     host: str = "0.0.0.0"  # noqa: S104 - probes and scrapes come from outside the pod
     liveness_port: int | None = None
     metrics_port: int | None = None
+    images: GatewayImages = DEFAULT_IMAGES

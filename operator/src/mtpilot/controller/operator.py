@@ -17,7 +17,9 @@ from mtpilot.adapters.kube.cluster import KubeCluster
 from mtpilot.adapters.kube.paths import INFERENCE_SERVICE
 from mtpilot.adapters.kube.review import missing_rights
 from mtpilot.adapters.prometheus import RATE_WINDOW_SECONDS, PrometheusMetrics
+from mtpilot.adapters.prometheus_access import PrometheusAccess
 from mtpilot.adapters.sglang import SglangEngines
+from mtpilot.model.snapshot import GatewayImages
 from mtpilot.ports import ClusterError
 from mtpilot.reconcile import plan
 from mtpilot.telemetry.endpoint import MetricsEndpoint
@@ -40,14 +42,25 @@ class StartError(Exception):
 
 
 async def run_operator(
-    options: Options, *, prometheus_url: str, scrape_interval_seconds: float, rate_window_seconds: float = RATE_WINDOW_SECONDS
+    options: Options,
+    *,
+    prometheus_url: str,
+    scrape_interval_seconds: float,
+    rate_window_seconds: float = RATE_WINDOW_SECONDS,
+    prometheus_access: PrometheusAccess | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT, or until a part of it fails for good.
 
     Raises:
         StartError: no access, no CRDs, or rights are missing.
     """
-    async with _open_ports(prometheus_url, scrape_interval_seconds, rate_window_seconds) as (client, ports):
+    prometheus = PrometheusMetrics(
+        prometheus_url,
+        scrape_interval_seconds=scrape_interval_seconds,
+        rate_window_seconds=rate_window_seconds,
+        access=prometheus_access,
+    )
+    async with _open_ports(prometheus, options.images) as (client, ports):
         await check_cluster(client, options.namespaces)
         metrics = OperatorMetrics()
         loops = Loops(ports=ports, planner=plan, metrics=metrics, period_seconds=options.period_seconds)
@@ -88,17 +101,15 @@ async def _run_kopf(options: Options, loops: Loops, profiles: Refresher) -> None
 
 
 @asynccontextmanager
-async def _open_ports(
-    prometheus_url: str, scrape_interval_seconds: float, rate_window_seconds: float
-) -> AsyncIterator[tuple[KubeClient, Ports]]:
+async def _open_ports(metrics: PrometheusMetrics, images: GatewayImages) -> AsyncIterator[tuple[KubeClient, Ports]]:
     try:
         client = await KubeClient.connect()
     except ClusterError as error:
+        metrics.close()
         raise StartError(str(error)) from error
-    metrics = PrometheusMetrics(prometheus_url, scrape_interval_seconds=scrape_interval_seconds, rate_window_seconds=rate_window_seconds)
     try:
         async with client, SglangEngines() as engines:
-            yield client, Ports(cluster=KubeCluster(client), metrics=metrics, engine=engines, clock=SystemClock())
+            yield client, Ports(cluster=KubeCluster(client, images), metrics=metrics, engine=engines, clock=SystemClock())
     finally:
         metrics.close()
 

@@ -30,6 +30,8 @@ ENGINE_PORT_NAME = "http"
 GATEWAY_PORT = 8080
 GATEWAY_METRICS_PORT = 8405
 AGENT_PORT = 8406
+HAPROXY_IMAGE = "haproxy:2.8-alpine"
+AGENT_IMAGE = "mtpilot:0.1.0"
 
 
 def slot_name(service: str, index: int) -> str:

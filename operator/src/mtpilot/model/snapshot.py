@@ -13,6 +13,7 @@ from mtpilot.api.status import InferenceServiceStatus, PolicyState
 from mtpilot.api.throughput_profile import ThroughputProfileSpec
 
 from .metrics import MetricsView
+from .names import AGENT_IMAGE, HAPROXY_IMAGE
 from .slots import EngineLoad, Pod, Slot
 
 Manifest = dict[str, Any]
@@ -75,8 +76,20 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayImages:
+    """Images of a gateway pod's two containers: the operator is told them once, for all services."""
+
+    haproxy: str = HAPROXY_IMAGE
+    agent: str = AGENT_IMAGE
+
+
+DEFAULT_IMAGES = GatewayImages()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     service: Service
+    images: GatewayImages = DEFAULT_IMAGES
     hardware: HardwareView | None = None
     slots: tuple[Slot, ...] = ()
     pods: tuple[Pod, ...] = ()

@@ -60,7 +60,7 @@ def plan(snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Pl
         return _describe(snapshot, _nothing(snapshot, demand, selection, problem), now)
     try:
         templates = RenderedTemplates(service, snapshot.hardware)
-        children = templates.children(selection.calibration)
+        children = templates.children(selection.calibration, snapshot.images)
     except InvalidArguments as error:
         return _describe(snapshot, _nothing(snapshot, demand, selection, (Reason.INVALID_ARGUMENTS, str(error))), now)
     context = rollout_context(service.spec, snapshot, templates, now)

@@ -13,7 +13,7 @@ from mtpilot.model.calibration import Calibration
 from mtpilot.model.names import ANNOTATION_ROLLOUT_STATE
 from mtpilot.model.plan import EnsureSecret
 from mtpilot.model.slots import RolloutState, Slot, encode_state
-from mtpilot.model.snapshot import HardwareView, Manifest, Service
+from mtpilot.model.snapshot import DEFAULT_IMAGES, GatewayImages, HardwareView, Manifest, Service
 from mtpilot.render.arguments import engine_arguments
 from mtpilot.render.children import render_children
 from mtpilot.render.errors import InvalidArguments
@@ -53,8 +53,8 @@ def _slot(inputs: _Inputs, index: int, mode: Mode) -> Manifest:
 
 
 @lru_cache(maxsize=_KEPT)
-def _children(inputs: _Inputs, limit: int | None) -> tuple[Manifest | EnsureSecret, ...]:
-    return render_children(inputs.service, inputs.hardware, limit)
+def _children(inputs: _Inputs, limit: int | None, images: GatewayImages) -> tuple[Manifest | EnsureSecret, ...]:
+    return render_children(inputs.service, inputs.hardware, limit, images)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -108,9 +108,11 @@ class RenderedTemplates:
                 return carry_state(manifest, state)
         return None
 
-    def children(self, calibration: Calibration | None = None) -> tuple[Manifest | EnsureSecret, ...]:
+    def children(
+        self, calibration: Calibration | None = None, images: GatewayImages = DEFAULT_IMAGES
+    ) -> tuple[Manifest | EnsureSecret, ...]:
         """Everything the service owns beside its slots; the calibration says how the gateway shares the load among the modes."""
-        return _children(self._inputs, contention_limit(self._inputs.service.spec, calibration))
+        return _children(self._inputs, contention_limit(self._inputs.service.spec, calibration), images)
 
 
 def carry_state(manifest: Manifest, state: RolloutState) -> Manifest:

@@ -4,16 +4,18 @@ The admin key comes first, because no engine starts without it; then what protec
 """
 
 from mtpilot.model.plan import EnsureSecret
-from mtpilot.model.snapshot import HardwareView, Manifest, Service
+from mtpilot.model.snapshot import DEFAULT_IMAGES, GatewayImages, HardwareView, Manifest, Service
 
 from .disruption import render_disruption_budget
 from .gateway import render_gateway
 from .secret import render_admin_secret
 
 
-def render_children(service: Service, hardware: HardwareView | None, limit: int | None = None) -> tuple[Manifest | EnsureSecret, ...]:
+def render_children(
+    service: Service, hardware: HardwareView | None, limit: int | None = None, images: GatewayImages = DEFAULT_IMAGES
+) -> tuple[Manifest | EnsureSecret, ...]:
     """All objects except slots. They do not need the hardware class to exist, so a gateway answers even while it is missing.
 
-    limit: the contention limit that the gateway is told, see `render.routing`.
+    limit: the contention limit that the gateway is told, see `render.routing`. images: of the gateway's containers.
     """
-    return (render_admin_secret(service), render_disruption_budget(service), *render_gateway(service, hardware, limit))
+    return (render_admin_secret(service), render_disruption_budget(service), *render_gateway(service, hardware, limit, images))

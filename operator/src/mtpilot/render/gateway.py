@@ -16,7 +16,7 @@ from mtpilot.model.names import (
     LABEL_SERVICE,
     gateway_name,
 )
-from mtpilot.model.snapshot import HardwareView, Manifest, Service
+from mtpilot.model.snapshot import DEFAULT_IMAGES, GatewayImages, HardwareView, Manifest, Service
 
 from .digest import DIGEST_LENGTH, with_digest
 from .gateway_pod import gateway_pod_spec
@@ -30,11 +30,13 @@ SERVICE_PORT = 80
 SERVICE_TLS_PORT = 443
 
 
-def render_gateway(service: Service, hardware: HardwareView | None = None, limit: int | None = None) -> tuple[Manifest, ...]:
+def render_gateway(
+    service: Service, hardware: HardwareView | None = None, limit: int | None = None, images: GatewayImages = DEFAULT_IMAGES
+) -> tuple[Manifest, ...]:
     """All objects of the gateway, in the order in which they are applied.
 
     `limit` is the contention limit, see `render.routing`. `hardware` is taken as every renderer takes it; a gateway runs on any
-    node and needs nothing of it.
+    node and needs nothing of it. `images`: default, the released ones by their short names.
     """
     config = haproxy_config(service.name, service.spec)
     objects = (
@@ -42,7 +44,7 @@ def render_gateway(service: Service, hardware: HardwareView | None = None, limit
         _owned(service, "v1", "ServiceAccount"),
         _role(service),
         _role_binding(service),
-        _deployment(service, config),
+        _deployment(service, config, images),
         _service(service),
         *((_disruption_budget(service),) if service.spec.gateway.replicas > 1 else ()),
     )
@@ -80,7 +82,7 @@ def _role_binding(service: Service) -> Manifest:
     )
 
 
-def _deployment(service: Service, config: str) -> Manifest:
+def _deployment(service: Service, config: str, images: GatewayImages) -> Manifest:
     labels = _owned(service, "apps/v1", "Deployment")["metadata"]["labels"]
     annotations = {
         ANNOTATION_CONFIG_DIGEST: hashlib.sha256(config.encode()).hexdigest()[:DIGEST_LENGTH],
@@ -98,7 +100,7 @@ def _deployment(service: Service, config: str) -> Manifest:
             "selector": {"matchLabels": _selector(service)},
             # A new pod takes requests before an old one leaves.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": gateway_pod_spec(service)},
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": gateway_pod_spec(service, images)},
         },
     )
 

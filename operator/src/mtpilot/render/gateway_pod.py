@@ -17,14 +17,12 @@ from mtpilot.model.names import (
     gateway_name,
     routing_name,
 )
-from mtpilot.model.snapshot import Service
+from mtpilot.model.snapshot import DEFAULT_IMAGES, GatewayImages, Service
 
 from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV
 from .haproxy_options import TLS_DIR_ENV
 from .timing import whole_seconds
 
-HAPROXY_IMAGE = "haproxy:2.8-alpine"
-AGENT_IMAGE = "mtpilot:0.1.0"
 CONFIG_DIR = "/usr/local/etc/haproxy"
 RUN_DIR = "/var/run/mtpilot"
 ROUTING_DIR = "/etc/mtpilot/routing"
@@ -44,7 +42,7 @@ _SECURITY = {
 }
 
 
-def gateway_pod_spec(service: Service) -> dict[str, Any]:
+def gateway_pod_spec(service: Service, images: GatewayImages = DEFAULT_IMAGES) -> dict[str, Any]:
     """The pod spec of the gateway's Deployment."""
     keys, tls = service.spec.gateway.api_keys, service.spec.gateway.tls
     return {
@@ -59,7 +57,7 @@ def gateway_pod_spec(service: Service) -> dict[str, Any]:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "affinity": _spread(service),
-        "containers": [_haproxy(service), _agent(service)],
+        "containers": [_haproxy(service, images.haproxy), _agent(service, images.agent)],
         "volumes": [
             {"name": "config", "configMap": {"name": gateway_name(service.name)}},
             {"name": "routing", "configMap": {"name": routing_name(service.name), "optional": True}},
@@ -129,11 +127,11 @@ def _environment() -> list[dict[str, Any]]:
     ]
 
 
-def _haproxy(service: Service) -> dict[str, Any]:
+def _haproxy(service: Service, image: str) -> dict[str, Any]:
     """Master-worker, so that a later reload keeps connections, and for the pid file that the hook reads."""
     return {
         "name": "haproxy",
-        "image": HAPROXY_IMAGE,
+        "image": image,
         "command": ["haproxy", "-W", "-db", "-p", f"{RUN_DIR}/{PID_FILE}", "-f", f"{CONFIG_DIR}/{CONFIG_FILE}"],
         "env": [*_environment(), *_optional(TLS_DIR_ENV, {"value": TLS_DIR} if service.spec.gateway.tls else None)],
         "ports": [{"name": "http", "containerPort": GATEWAY_PORT}, {"name": "metrics", "containerPort": GATEWAY_METRICS_PORT}],
@@ -150,10 +148,10 @@ def _haproxy(service: Service) -> dict[str, Any]:
     }
 
 
-def _agent(service: Service) -> dict[str, Any]:
+def _agent(service: Service, image: str) -> dict[str, Any]:
     return {
         "name": "agent",
-        "image": AGENT_IMAGE,
+        "image": image,
         "command": ["mtpilot", "gateway-agent"],
         "args": [
             "--service",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -9,7 +10,7 @@ import structlog
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import FIELD_MANAGER
 from mtpilot.model.plan import Action, Event, ReleaseService
-from mtpilot.model.snapshot import Manifest, Service, Snapshot
+from mtpilot.model.snapshot import DEFAULT_IMAGES, GatewayImages, Manifest, Service, Snapshot
 from mtpilot.ports import ClusterError
 from mtpilot.reconcile.profile_status import profile_status
 
@@ -26,10 +27,11 @@ _log = structlog.get_logger(__name__)
 
 
 class KubeCluster:
-    """Everything that the controller asks of Kubernetes; one instance for the whole process."""
+    """Everything that the controller asks of Kubernetes; one instance for the whole process. `images`: of every gateway."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, images: GatewayImages = DEFAULT_IMAGES) -> None:
         self.client = client
+        self._images = images
         self._nodes = NodeReader(client)
         self._profiles = ProfileReader(client)
         self._executor = Executor(client)
@@ -47,7 +49,7 @@ class KubeCluster:
         snapshot = await gather_snapshot(self.client, self._nodes, self._profiles, obj, tuple(refused))
         still = {(conflict.kind, conflict.name) for conflict in snapshot.conflicts}
         refused.intersection_update({ref for ref in refused if (ref.kind, ref.name) in still})
-        return snapshot
+        return replace(snapshot, images=self._images)
 
     async def hold(self, service: Service) -> None:
         if service.uid not in self._held and service.deleting_since is None:
