@@ -86,6 +86,18 @@ def test_a_profile_that_no_longer_holds():
     assert "mtp replicas have long produced over 15% less than it says" in told.message
 
 
+def test_what_was_seen_with_a_profile_and_a_template_goes_with_them():
+    world = settled(World(profiles=(profiles.profile(),)))
+    seen = {"mtp_level": "0.7", "mtp_level_weight": "0.9", "drift_seconds": 3600, "batch_slots": 40}
+    world.memory = world.status.policy.model_copy(update=seen)
+    world.profiles = (profiles.profile(curves=profiles.curves(scale=1.1)),)
+    after = world.tick().status.policy
+    assert (after.drift_seconds, after.batch_slots) == (0, 40)
+    assert condition(world, ConditionType.CALIBRATED).reason == Reason.PROFILE_IN_USE
+    world.spec = spec(modes={"mtp": {"maxRunningRequests": 24}, "batch": {"maxRunningRequests": 68, "memFractionStatic": "0.9"}})
+    assert world.tick().status.policy.batch_slots is None
+
+
 def test_a_profile_that_comes_is_told_at_once_and_once():
     world = settled()
     world.run(60)

@@ -115,6 +115,11 @@ class PolicyState(ApiModel):
     mtp_level_weight: Decimal | None = Field(default=None, description="How well mtpLevel is known, from 0 to 1")
     batch_level: Decimal | None = Field(default=None, description="Rate of batch replicas over what the profile says")
     batch_level_weight: Decimal | None = Field(default=None, description="How well batchLevel is known, from 0 to 1")
+    curves_digest: str | None = Field(
+        default=None, max_length=64, description="Digest of the curves that levels and accept length belong to"
+    )
+    mtp_template: str | None = Field(default=None, max_length=64, description="Template digest that mtp replicas had then")
+    batch_template: str | None = Field(default=None, max_length=64, description="Template digest that batch replicas had then")
     drift_seconds: int = Field(default=0, ge=0, description="For how long a level has been far from 1")
     queued_samples: int = Field(default=0, ge=0, description="Samples in a row with a queue")
     contradicted_samples: int = Field(default=0, ge=0, description="Samples in a row that an engine's own numbers contradicted")
