@@ -1,4 +1,7 @@
-"""A batch's figures, from its requests alone."""
+"""A batch's figures, from its requests alone.
+
+A verifier makes them again on another machine: sums are exact, so that they do not hang on the Python that adds, and ranks are whole numbers.
+"""
 
 import math
 from collections.abc import Sequence
@@ -26,7 +29,8 @@ def figures_of(requests: Sequence[RequestRecord]) -> Figures:
         requests=len(requests),
         whole=len(whole),
         failed=len(requests) - len(whole),
-        markers_missing=sum(not request.marker_ok for request in whole),
+        markers_checked=sum(request.marker_ok is not None for request in whole),
+        markers_missing=sum(request.marker_ok is False for request in whole),
         leaked=sum(bool(request.foreign_markers) for request in requests),
         completion_tokens=tokens,
         prompt_tokens=sum(request.prompt_tokens or 0 for request in whole),
@@ -35,19 +39,19 @@ def figures_of(requests: Sequence[RequestRecord]) -> Figures:
         longest_ttft_seconds=rounded(max(ttfts)) if ttfts else None,
         tokens_per_second=rounded(tokens / decoding) if decoding > 0 else None,
         wall_tokens_per_second=rounded(tokens / wall) if whole and wall > 0 else None,
-        per_request_tokens_per_second=rounded(sum(rates) / len(rates)) if rates else None,
-        ttft_p50_seconds=percentile(ttfts, 0.5),
-        ttft_p99_seconds=percentile(ttfts, 0.99),
-        inter_token_p50_seconds=percentile([1 / rate for rate in rates], 0.5),
-        inter_token_p99_seconds=percentile([1 / rate for rate in rates], 0.99),
-        latency_p50_seconds=percentile(latencies, 0.5),
-        latency_p99_seconds=percentile(latencies, 0.99),
-        lag_p99_seconds=percentile([request.lag_seconds for request in requests], 0.99) or 0.0,
+        per_request_tokens_per_second=rounded(math.fsum(rates) / len(rates)) if rates else None,
+        ttft_p50_seconds=percentile(ttfts, 50),
+        ttft_p99_seconds=percentile(ttfts, 99),
+        inter_token_p50_seconds=percentile([1 / rate for rate in rates], 50),
+        inter_token_p99_seconds=percentile([1 / rate for rate in rates], 99),
+        latency_p50_seconds=percentile(latencies, 50),
+        latency_p99_seconds=percentile(latencies, 99),
+        lag_p99_seconds=percentile([lag for request in requests if (lag := request.lag_seconds) is not None], 99),
     )
 
 
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """The nearest-rank percentile (`share` in 0…1) of values in any order; None where there are none."""
+def percentile(values: Sequence[float], percent: int) -> float | None:
+    """The nearest-rank percentile (`percent` in 1…100) of values in any order; None where there are none."""
     if not values:
         return None
-    return rounded(sorted(values)[max(0, math.ceil(share * len(values)) - 1)])
+    return rounded(sorted(values)[-(-percent * len(values) // 100) - 1])

@@ -39,8 +39,9 @@ class RequestRecord:
 
     `ttft_seconds` is None without a first piece of text. The `event_gap` figures are over the times between two pieces of text; with
     speculation a piece holds several tokens. `marker_ok`: its own marker is in the answer; `foreign_markers`: other rows' markers in it;
-    `answer_ok`: the answer that the prompt required is there, None where the prompt required none. `error` is empty where the answer was
-    whole. Floats are rounded when the record is made, so that figures are the same before and after writing.
+    `answer_ok`: the answer that the prompt required is there; both None where the prompt asked for none. `error` is empty where the answer
+    was whole. What another tool did not tell of an imported request is None. Floats are rounded when the record is made, so that figures
+    are the same before and after writing.
     """
 
     run_id: str
@@ -55,8 +56,8 @@ class RequestRecord:
     concurrency: int
     repeat: int
     domain: str
-    prompt_sha256: str
-    marker_ok: bool
+    prompt_sha256: str | None
+    marker_ok: bool | None
     foreign_markers: tuple[str, ...]
     answer_ok: bool | None
     finish_reason: str | None
@@ -70,8 +71,8 @@ class RequestRecord:
     event_gap_p50_seconds: float | None
     event_gap_p99_seconds: float | None
     event_gap_max_seconds: float | None
-    lag_seconds: float
-    output_sha256: str
+    lag_seconds: float | None
+    output_sha256: str | None
     error: str = ""
     rate_per_second: float | None = None
     served_by: str = ""
@@ -113,6 +114,7 @@ class Figures:
     requests: int
     whole: int
     failed: int
+    markers_checked: int
     markers_missing: int
     leaked: int
     completion_tokens: int
@@ -129,7 +131,7 @@ class Figures:
     inter_token_p99_seconds: float | None
     latency_p50_seconds: float | None
     latency_p99_seconds: float | None
-    lag_p99_seconds: float
+    lag_p99_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,8 @@ class BatchRecord:
     The engine's own view was looked at `looks` times during the batch, None or 0 where it could not be: requests running and waiting, and
     `slots`, its effective limit. `accept_length` is over this batch alone: generated tokens over verify calls, by the difference of two
     reads of the engine's counters (`counters`), or its lifetime average after a flush (`flushed`). `retracted_tokens` counts output
-    tokens that were thrown away for want of memory.
+    tokens that were thrown away for want of memory. `told_by` names another tool whose own figures these are, so that they need not follow
+    from requests; empty: they were measured here.
     """
 
     run_id: str
@@ -166,6 +169,7 @@ class BatchRecord:
     retracted_tokens: int | None
     queue_measured: bool
     rate_per_second: float | None = None
+    told_by: str = ""
 
 
 Record = RequestRecord | BatchRecord
