@@ -36,7 +36,8 @@ class Environment:
     """Where, when and how a run was taken. `started_at` and `finished_at` are RFC 3339 in UTC; `finished_at` is None while it runs.
 
     `acceptance` is Natural, SemiSynthetic or Synthetic (api/throughput_profile.py); `plan` all parameters of the run that do not stand
-    in the records; `warnings` what makes the figures unlike one another or unlike production.
+    in the records; `flags_sha256` the digest of both modes' arguments as a profile has it, None unless both were measured; `warnings`
+    what makes the figures unlike one another or unlike production.
     """
 
     run_id: str
@@ -49,6 +50,7 @@ class Environment:
     batches: int
     requests: int
     warnings: tuple[str, ...] = ()
+    flags_sha256: str | None = None
     host: Mapping[str, Any] = field(default_factory=dict)
     schema: str = SCHEMA
 

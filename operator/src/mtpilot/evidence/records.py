@@ -32,10 +32,11 @@ class Sampling(StrEnum):
 class RequestRecord:
     """One request of a batch.
 
-    `batch` counts the run's batches from 0, `index` the requests of the batch, so that a missing or repeated line shows. `mode` is mtp or
-    batch; `route` names the way there (`direct` for the engine itself, or what the user calls a gateway); `endpoint` is chat, completions
-    or generate. `context_bucket` is the planned prompt length in tokens, `prompt_tokens` what the engine counted, `asked_tokens` the output
-    limit. `start_seconds` is the instant of sending, `lag_seconds` how late that was.
+    `batch` counts the run's batches from 0, `index` the requests of the batch, so that a missing or repeated line shows. `mode` is mtp,
+    batch, or mixed behind a gateway; `route` names the way there (`direct` for the engine itself, or what the user calls it); `endpoint` is
+    chat, completions or generate. `concurrency` is the number of clients, 0 in an open loop, which has a rate instead. `context_bucket` is
+    the planned prompt length in tokens, `prompt_tokens` what the engine counted, `asked_tokens` the output limit. `start_seconds` is the
+    instant of sending, `lag_seconds` how late that was.
 
     `ttft_seconds` is None without a first piece of text. The `event_gap` figures are over the times between two pieces of text; with
     speculation a piece holds several tokens. `marker_ok`: its own marker is in the answer; `foreign_markers`: other rows' markers in it;
@@ -139,10 +140,10 @@ class BatchRecord:
     """One batch: all requests of one mode, route, endpoint, sampling, context, level and repeat.
 
     The engine's own view was looked at `looks` times during the batch, None or 0 where it could not be: requests running and waiting, and
-    `slots`, its effective limit. `accept_length` is over this batch alone: generated tokens over verify calls, by the difference of two
-    reads of the engine's counters (`counters`), or its lifetime average after a flush (`flushed`). `retracted_tokens` counts output
-    tokens that were thrown away for want of memory. `told_by` names another tool whose own figures these are, so that they need not follow
-    from requests; empty: they were measured here.
+    `slots`, its effective limit. `accept_length` is over this batch alone: `generated_tokens` less each request's first, which its prefill
+    makes, over `verify_calls`, by the difference of two reads of the engine's counters (`accept_length_from` is `counters`), or its
+    lifetime average after a flush (`flushed`). `retracted_tokens` counts output tokens that were thrown away for want of memory.
+    `told_by` names another tool whose own figures these are, so that they need not follow from requests; empty: they were measured here.
     """
 
     run_id: str
