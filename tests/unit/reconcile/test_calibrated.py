@@ -53,7 +53,7 @@ def test_memory_that_binds_has_another_remedy_than_a_limit_that_does():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((), "--mamba-ssm-dtype bfloat16 (on a hybrid model; the engine's start log says what binds)"),
+        ((), "--mamba-ssm-dtype bfloat16"),
         (("--mamba-ssm-dtype", "bfloat16"), "--mamba-radix-cache-strategy extra_buffer_lazy"),
         (("--mamba-ssm-dtype=bfloat16", "--mamba-radix-cache-strategy", "extra_buffer_lazy"), "3 draft tokens instead of 4 (numSteps 2)"),
     ],
@@ -63,6 +63,23 @@ def test_a_flag_that_is_given_is_no_remedy(args: tuple[str, ...], words: str):
     found = settled(World(spec=asked, profiles=(profiles.profile(),))).status.profile
     assert found is not None
     assert f"first remedy: {words}; a flip comes second" in (found.first_remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("state_slots", "args", "words"),
+    [
+        (0.0, (), "KV tokens for 24 of the 48 requests asked for; first remedy: --kv-cache-dtype fp8_e4m3; a flip comes second"),
+        (0.0, ("--mamba-ssm-dtype", "bfloat16"), "first remedy: --kv-cache-dtype fp8_e4m3; a flip comes second"),
+        (0.0, ("--kv-cache-dtype", "fp8_e4m3"), None),
+        (None, (), "the engine's start log says whether KV tokens or recurrent states are short; a flip comes second"),
+        (None, ("--mamba-ssm-dtype", "bfloat16"), "first remedy: --mamba-radix-cache-strategy extra_buffer_lazy; a flip comes second"),
+    ],
+)
+def test_a_model_without_recurrent_states_is_not_told_to_shrink_them(state_slots: float | None, args: tuple[str, ...], words: str | None):
+    asked = spec(modes={"mtp": {"maxRunningRequests": 48, "extraArgs": args}, "batch": {"maxRunningRequests": 68}})
+    found = settled(World(spec=asked, profiles=(profiles.profile(),), state_slots=state_slots)).status.profile
+    assert found is not None
+    assert words in found.first_remedy if words and found.first_remedy else found.first_remedy is words
 
 
 def test_without_a_profile_a_full_mtp_replica_shows_that_slots_bind():
