@@ -1,6 +1,7 @@
 """A batch's figures, from its requests alone.
 
-A verifier makes them again on another machine: sums are exact, so that they do not hang on the Python that adds, and ranks are whole numbers.
+A verifier makes them again on another machine: sums are exact, for two releases of Python add floats differently, and ranks are whole
+numbers.
 """
 
 import math
