@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from mtpilot.api.crds import HARDWARE_CLASS, INFERENCE_SERVICE, KINDS, THROUGHPUT_PROFILE, Kind, crd
 
@@ -54,3 +55,9 @@ def test_columns_of_get():
         "HardwareClass": ["Nodes", "GPUs", "Free", "Age"],
         "ThroughputProfile": ["Model", "Class", "Valid", "Verdict", "Crossover", "Age"],
     }
+
+
+def test_a_mean_context_has_one_name():
+    texts = [line.strip() for kind in KINDS for line in yaml.safe_dump(crd(kind)).splitlines()]
+    names = {line.rstrip(":") for line in texts if line.lower().startswith("context") and line.endswith(":")}
+    assert names == {"contextTokens", "contextLength", "contextNanoseconds", "contexts"}

@@ -149,7 +149,7 @@ def outlook(**changes: Any) -> dict[str, Any]:
         "loop": {"kind": "Open", "confidence": "0.93"},
         "profile": {
             "name": "measured",
-            "contextBucket": 1000,
+            "contextTokens": 1000,
             "crossover": "36",
             "bound": "Slots",
             "verdict": "Flip",
@@ -194,7 +194,7 @@ def test_a_kind_of_load_that_is_not_known_and_a_fleet_at_rest() -> None:
 def test_a_profile_that_is_missing_and_one_that_never_crosses() -> None:
     found = explain(**{**STATUS, "profile": {"message": "no ThroughputProfile for a/b on rtx"}})
     assert found["decided by"] == ["Two thresholds on demand, since there is no usable profile: no ThroughputProfile for a/b on rtx."]
-    never = {"name": "measured", "contextBucket": 1000, "verdict": "MtpOnly", "message": "spec.profile names it"}
+    never = {"name": "measured", "contextTokens": 1000, "verdict": "MtpOnly", "message": "spec.profile names it"}
     assert explain(**{**STATUS, "profile": never})["decided by"][0].endswith("the modes do not cross; verdict MtpOnly.")
 
 

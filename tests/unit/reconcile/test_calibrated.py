@@ -27,7 +27,7 @@ def test_a_profile_in_use():
     assert told.message.endswith(f"measured with sglang 0.5.19, the image has 0.5.23; {remedy}")
     found = world.status.profile
     assert found is not None
-    assert (found.name, found.context_bucket, found.bound, found.verdict) == ("measured", 1000, Bound.SLOTS, Verdict.FLIP)
+    assert (found.name, found.context_tokens, found.bound, found.verdict) == ("measured", 1000, Bound.SLOTS, Verdict.FLIP)
     assert 30 < float(found.crossover or 0) < 42
     assert found.message == "the only one for this model on rtx; measured with sglang 0.5.19, the image has 0.5.23"
     assert found.first_remedy == remedy

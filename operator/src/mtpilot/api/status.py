@@ -162,7 +162,7 @@ class ProfileInUseStatus(ApiModel):
     """The ThroughputProfile that decisions are made by, or what is missing for one."""
 
     name: str | None = Field(default=None, max_length=253, description="Name of the ThroughputProfile; absent: none is used")
-    context_bucket: int | None = Field(default=None, ge=1, le=16_777_216, description="Mean context of the curves in use, in tokens")
+    context_tokens: int | None = Field(default=None, ge=1, le=16_777_216, description="Mean context of the curves in use, in tokens")
     crossover: Decimal | None = Field(default=None, description="Requests at one replica at which the better mode changes; absent: none")
     above: Mode | None = Field(default=None, description="The better mode above the crossover")
     bound: Bound | None = Field(default=None, description="What makes it the better mode: the other's slots, or its speed")

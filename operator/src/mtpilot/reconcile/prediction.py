@@ -19,7 +19,7 @@ def profile_in_use(selection: Selection, remedy: str | None) -> ProfileInUseStat
         return ProfileInUseStatus(message=message, first_remedy=remedy)
     return ProfileInUseStatus(
         name=calibration.profile,
-        context_bucket=calibration.context_tokens,
+        context_tokens=calibration.context_tokens,
         crossover=two_digits(calibration.crossover) if calibration.crossover is not None else None,
         above=calibration.above,
         bound=calibration.bound,
