@@ -28,7 +28,9 @@ _FIT_NEEDS = "a fit needs scipy: pip install 'mtpilot[analysis]'"
 
 @profile.command("fit")
 def fit(
-    file: Annotated[Path, typer.Argument(help="POINTS.csv or RECORDS.jsonl, one row for each measured batch (docs/profiles.md).")],
+    file: Annotated[
+        Path, typer.Argument(help="Evidence package (docs/evidence.md), or POINTS.csv, RECORDS.jsonl: a row for each measured batch.")
+    ],
     *,
     output: Output,
     plot: Plot = None,
@@ -50,12 +52,22 @@ def fit(
     draft_tokens: Annotated[
         int | None, typer.Option(min=1, help="Tokens drafted for each request and step: SGLang's num-draft-tokens less one.")
     ] = None,
+    route: Annotated[str | None, typer.Option(help="Of a package: take this route; default: the only one, else direct.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="Of a package: take this endpoint; default: the only one.")] = None,
+    sampling: Annotated[str | None, typer.Option(help="Of a package: greedy or sampled; default: sampled where it has both.")] = None,
     experts: Annotated[int | None, typer.Option(min=2, help="Routed experts of a layer, for a MoE.")] = None,
     active_experts: Annotated[int | None, typer.Option(min=1, help="Routed experts that a token uses.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit measured points and write the profile. What the rows tell themselves needs no option."""
+    """Fit measured points and write the profile. What the rows or the package tell themselves needs no option.
+
+    A package is verified first; one that leaks, failed, or contradicts itself becomes no profile (exit status 1).
+    """
+    from mtpilot.evidence.measured import Choice
+    from mtpilot.evidence.plausible import ImplausibleRun
+
     from .profile_making import Facts, make
+    from .profile_package import make_from_package
 
     told = Facts(
         model=model,
@@ -71,9 +83,14 @@ def fit(
         active_experts=active_experts,
     )
     try:
-        made = make(file, told, name=name, pair=pair, contexts=context or (), context_tokens=context_tokens)
+        if file.is_dir():
+            made = make_from_package(file, told, Choice(route=route, endpoint=endpoint, sampling=sampling), name=name)
+        else:
+            made = make(file, told, name=name, pair=pair, contexts=context or (), context_tokens=context_tokens)
     except ImportError:
         exits.leave(_FIT_NEEDS, exits.FAILED)
+    except ImplausibleRun as error:
+        exits.leave(f"{file} becomes no profile:\n{error}", exits.FAILED)
     except (OSError, ValueError) as error:
         exits.leave(exits.in_words(error, file), exits.USAGE)
     _finish(made, output, plot, namespace, as_json)

@@ -24,6 +24,7 @@ def made_document(made: "Made") -> dict[str, Any]:
         "name": made.named.name,
         **_concluded(made.named.spec),
         "whyInterpolation": made.why_interpolation or None,
+        "notes": list(made.notes),
     }
 
 
@@ -92,5 +93,5 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         str(document["name"]),
         f"  {document['fitWords']}{why}.",
         *(f"  {sentence}." for sentence in document["words"]),
-        *(f"  Mind: {warning}." for warning in document["warnings"]),
+        *(f"  Mind: {warning}." for warning in (*document["warnings"], *document.get("notes", ()))),
     ]
