@@ -12,7 +12,20 @@ from typer.testing import CliRunner
 from mtpilot.cli import exits
 from mtpilot.cli.main import app
 
-COMMANDS = ("run", "plan", "explain", "snapshot", "crds", "capacity", "profile", "simulate", "cleanup", "gateway-agent", "version")
+COMMANDS = (
+    "run",
+    "plan",
+    "explain",
+    "snapshot",
+    "crds",
+    "capacity",
+    "profile",
+    "evidence",
+    "simulate",
+    "cleanup",
+    "gateway-agent",
+    "version",
+)
 runner = CliRunner()
 
 

@@ -34,7 +34,7 @@ def make_from_package(path: Path, told: Facts, choice: Choice, *, name: str | No
     made = made_of(measurements_of_batches(taken.batches, engines), known, name=name, records_sha256=verified.records_sha256)
     if found := implausible(package, taken.batches, made.step_time_mape):
         raise ImplausibleRun("\n".join(found))
-    return replace(made, notes=(*taken.notes, *unlike_words(engines)))
+    return replace(made, notes=tuple(dict.fromkeys((*taken.notes, *package.environment.warnings, *unlike_words(engines)))))
 
 
 def _facts(package: Package, engines: list[Engine], verified: Verification) -> Facts:
