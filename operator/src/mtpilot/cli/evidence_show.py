@@ -63,29 +63,24 @@ def comparison_document(found: "Comparison", names: tuple[str, str]) -> dict[str
 
 def show_comparison(document: Mapping[str, Any]) -> None:
     """The table, and what to mind."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False)
-    table = Table(title=f"{document['second']} over {document['first']}: output tokens/s", title_justify="left", title_style="bold")
-    for column in ("level", "load", "first", "second", "ratio", "90 %", "repeats", "one request", "TTFT p99", "says"):
-        table.add_column(column, justify="left" if column in ("level", "says") else "right")
-    for row in document["levels"]:
-        served = row["tokensPerSecond"]
-        table.add_row(
-            row["words"],
-            row["load"],
-            f"{served['first']:.4g}",
-            f"{served['second']:.4g}",
-            f"{served['ratio']:.3f}",
-            "–" if served["low"] is None else f"{served['low']:.3f} … {served['high']:.3f}",
-            f"{row['repeats'][0]}, {row['repeats'][1]}",
-            _times(row["perRequestTokensPerSecond"]),
-            _times(row["ttftP99Seconds"]),
-            served["finding"],
-        )
-    if document["levels"]:
+    console.print(f"{document['second']} over {document['first']}, output tokens/s", markup=False, style="bold", soft_wrap=True)
+    for words in dict.fromkeys(row["words"] for row in document["levels"]):
+        table = Table(title=words, title_justify="left", box=SIMPLE_HEAD)
+        for column in ("load", "first", "second", "ratio", "90 %", "request", "TTFT p99", "says"):
+            table.add_column(column, justify="left" if column == "says" else "right")
+        for row in document["levels"]:
+            if row["words"] == words:
+                table.add_row(*_cells(row))
         console.print(table)
+    if document["levels"]:
+        console.print(
+            "request: tokens/s of one request. same: within the repeats, or within 3 %, which two starts of one engine differ by."
+        )
     for text in document["warnings"]:
         console.print(f"warning: {text}", markup=False, soft_wrap=True)
     for text in document["notes"]:
@@ -149,6 +144,20 @@ def _ratio(found: "Ratio | None") -> dict[str, Any] | None:
         return None
     numbers = {"first": found.here, "second": found.there, "ratio": found.ratio, "low": found.low, "high": found.high}
     return {name: None if value is None else round(value, _DIGITS) for name, value in numbers.items()} | {"finding": found.finding.value}
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    served = row["tokensPerSecond"]
+    return (
+        row["load"],
+        f"{served['first']:.4g}",
+        f"{served['second']:.4g}",
+        f"{served['ratio']:.3f}",
+        "–" if served["low"] is None else f"{served['low']:.3f} … {served['high']:.3f}",
+        _times(row["perRequestTokensPerSecond"]),
+        _times(row["ttftP99Seconds"]),
+        served["finding"],
+    )
 
 
 def _times(ratio: Mapping[str, Any] | None) -> str:

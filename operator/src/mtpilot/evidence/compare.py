@@ -28,12 +28,12 @@ _MAY_DIFFER = ("mode", "route", "endpoint")
 
 
 class Finding(StrEnum):
-    """What a ratio says."""
+    """What a ratio says. SAME: no difference that repeats and 3 % would not explain. UNKNOWN: one repeat tells no interval."""
 
     MORE = "more"
     LESS = "less"
-    SAME = "no difference told"
-    UNKNOWN = "one repeat tells no interval"
+    SAME = "same"
+    UNKNOWN = "one repeat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,5 +89,5 @@ def _of_the_fit(step_time_mape: float | None) -> Iterator[str]:
     if step_time_mape is not None and step_time_mape > WORST_MAPE:
         yield (
             f"the step-time model misses the points of a mode by {step_time_mape:.0%} in the mean, more than {WORST_MAPE:.0%}: something "
-            "else ran beside it, or levels were not measured alike; measure again, with more repeats"
+            "else ran beside it, or levels were not measured alike; measure again, with more repeats (and for a MoE give --experts)"
         )
