@@ -32,7 +32,6 @@ from .timing import seconds
 from .weighing import after_move
 
 _ONLY = {Verdict.MTP_ONLY: Reason.PROFILE_MTP_ONLY, Verdict.BATCH_ONLY: Reason.PROFILE_BATCH_ONLY}
-_MOVES = (Reason.CHEAPER_AFTER_MOVE, Reason.LATENCY_TARGET_MISSED, *_ONLY.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
