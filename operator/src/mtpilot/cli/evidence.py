@@ -10,7 +10,8 @@ from . import exits
 from .evidence_import import importing
 
 if TYPE_CHECKING:
-    from mtpilot.evidence.package import Package
+    from mtpilot.evidence.package import Files, Package
+    from mtpilot.evidence.verify import Verification
 
 evidence = typer.Typer(
     name="evidence",
@@ -19,6 +20,9 @@ evidence = typer.Typer(
     epilog=exits.EPILOG,
 )
 evidence.add_typer(importing)
+
+_BYTES_PER_SECOND = 8_000_000  # of records, on one core
+_SHOWN_FROM_BYTES = 8_000_000
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -41,7 +45,6 @@ def verify_package(
     """
     from mtpilot.evidence.files import read_files
     from mtpilot.evidence.package import InvalidPackage
-    from mtpilot.evidence.verify import verify
 
     from .evidence_show import show_verification, verification_document
 
@@ -54,7 +57,7 @@ def verify_package(
         exits.leave(f"{directory}: {error}", exits.FAILED)
     except (OSError, ValueError) as error:
         exits.leave(str(error), exits.USAGE)
-    found = verify(files, records_sha256=wanted)
+    found = _verify(files, wanted)
     document = verification_document(found, len(files), anchored=wanted is not None)
     if as_json:
         typer.echo(json.dumps({"directory": str(directory), **document}, indent=2, ensure_ascii=False))
@@ -86,14 +89,25 @@ def compare_packages(
         show_comparison(document)
 
 
+def _verify(files: "Files", records_sha256: str | None = None) -> "Verification":
+    from rich.console import Console
+
+    from mtpilot.evidence.verify import verify
+
+    size = sum(map(len, files.values()))
+    if size < _SHOWN_FROM_BYTES:
+        return verify(files, records_sha256=records_sha256)
+    with Console(stderr=True).status(f"verifying {size >> 20} MiB, about {size / _BYTES_PER_SECOND:.0f} s"):
+        return verify(files, records_sha256=records_sha256)
+
+
 def _verified(directory: Path) -> "Package":
     from mtpilot.evidence.files import read_files
     from mtpilot.evidence.package import InvalidPackage, read_package
-    from mtpilot.evidence.verify import verify
 
     try:
         files = read_files(directory)
-        found = verify(files)
+        found = _verify(files)
         if found.problems:
             raise InvalidPackage("\n".join(found.problems))
         return read_package(files)

@@ -7,11 +7,12 @@ decimals, counted from the run's start by a clock that is never set.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
 _DECIMALS = 6
+_FIELDS: dict[type[Any], dict[str, None]] = {}
 
 
 class Loop(StrEnum):
@@ -80,10 +81,10 @@ class RequestRecord:
     output: str | None = None
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in _names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, float):
-                object.__setattr__(self, item.name, rounded(value))
+                object.__setattr__(self, name, rounded(value))
 
     @property
     def whole(self) -> bool:
@@ -179,10 +180,10 @@ Record = RequestRecord | BatchRecord
 def line(record: Record) -> str:
     """A record as one line of records.jsonl, without its newline: ASCII, fields in their order, so that equal records are equal bytes."""
     kind = "request" if isinstance(record, RequestRecord) else "batch"
-    document = {"kind": kind, **asdict(record)}
+    document = {"kind": kind, **_plain(record)}
     if document.get("output", "") is None:
         del document["output"]
-    return json.dumps(_plain(document), separators=(",", ":"), allow_nan=False)
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 def parse(text: str) -> Record:
@@ -217,19 +218,24 @@ def _batch(document: dict[str, Any]) -> BatchRecord:
 
 def known_fields(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a document; ValueError names those that a dataclass does not have."""
-    unknown = set(document) - {item.name for item in fields(kind)}
+    unknown = document.keys() - _names(kind)
     if unknown:
         raise ValueError(f"unknown field {', '.join(sorted(unknown))}")
     return dict(document)
 
 
+def _names(kind: type[Any]) -> dict[str, None]:
+    """Of a dataclass, in their order. NB: `fields` and `asdict` cost more than all else, for thousands of records."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = dict.fromkeys(item.name for item in fields(kind))
+    return _FIELDS[kind]
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return rounded(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+    if isinstance(value, RequestRecord | BatchRecord | Figures):
+        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
     return value
 
 
