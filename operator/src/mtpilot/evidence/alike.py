@@ -18,9 +18,9 @@ _WITHOUT_EFFECT = frozenset(
     (
         "admin_api_key", "api_key", "base_gpu_id", "bucket_e2e_request_latency", "bucket_inter_token_latency", "bucket_time_to_first_token",
         "crash_dump_folder", "decode_log_interval", "dist_init_addr", "enable_metrics", "enable_metrics_for_all_schedulers",
-        "extra_metric_labels", "host", "http2_max_concurrent_streams", "launch_command", "load_publish_endpoint",
+        "extra_metric_labels", "host", "http2_max_concurrent_streams", "load_publish_endpoint",
         "load_snapshot_publish_interval", "log_level", "log_level_http", "log_requests", "log_requests_format", "log_requests_level",
-        "log_requests_target", "model", "nccl_port", "port", "random_seed", "served_model_name", "show_time_cost", "tokenizer_path",
+        "log_requests_target", "nccl_port", "port", "random_seed", "served_model_name", "show_time_cost", "tokenizer_path",
         "weight_version",
     )
 )  # fmt: skip
@@ -30,7 +30,7 @@ _DRAFTING = frozenset(("enable_multi_layer_eagle", "enable_linear_replayssm_spec
 _LIMITS = frozenset(
     (
         "cuda_graph_bs_decode", "cuda_graph_config", "cuda_graph_max_bs_decode", "max_mamba_cache_size", "max_running_requests",
-        "max_total_num_tokens", "max_total_tokens", "mem_fraction_static", "pp_max_micro_batch_size",
+        "max_total_tokens", "mem_fraction_static", "pp_max_micro_batch_size",
     )
 )  # fmt: skip
 _SHOWN_CHARACTERS = 60
