@@ -1,6 +1,8 @@
 """`mtpilot profile`: make a ThroughputProfile from measurements, check one, join several."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +66,6 @@ def fit(
     A package is verified first; one that leaks, failed, or contradicts itself becomes no profile (exit status 1).
     """
     from mtpilot.evidence.measured import Choice
-    from mtpilot.evidence.plausible import ImplausibleRun
 
     from .profile_making import Facts, make
     from .profile_package import make_from_package
@@ -82,18 +83,27 @@ def fit(
         experts=experts,
         active_experts=active_experts,
     )
-    try:
+    with _fitting(file):
         if file.is_dir():
             made = make_from_package(file, told, Choice(route=route, endpoint=endpoint, sampling=sampling), name=name)
         else:
             made = make(file, told, name=name, pair=pair, contexts=context or (), context_tokens=context_tokens)
+    _finish(made, output, plot, namespace, as_json)
+
+
+@contextmanager
+def _fitting(file: Path) -> Iterator[None]:
+    """Leave with what went wrong with the measurements of `file`."""
+    from mtpilot.evidence.plausible import ImplausibleRun
+
+    try:
+        yield
     except ImportError:
         exits.leave(_FIT_NEEDS, exits.FAILED)
     except ImplausibleRun as error:
         exits.leave(f"{file} becomes no profile:\n{error}", exits.FAILED)
     except (OSError, ValueError) as error:
         exits.leave(exits.in_words(error, file), exits.USAGE)
-    _finish(made, output, plot, namespace, as_json)
 
 
 @profile.command("merge")
