@@ -78,6 +78,15 @@ def test_secrets_are_nowhere_in_what_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    "words", ["--api-key k3y", "--admin-api-key=k3y", "--admin-api-key 'k3y and more'", '--ssl-keyfile-password "k3y" --port 1']
+)
+def test_a_key_in_the_launch_command_is_hidden_though_its_own_field_is_already(words: str) -> None:
+    found = without_secrets({"api_key": "<redacted>", "admin_api_key": None, "internal_states": [{"launch_command": f"serve {words}"}]})
+    assert "k3y" not in str(found)
+    assert ("--port 1" in str(found)) == ("--port 1" in words)
+
+
+@pytest.mark.parametrize(
     ("states", "slots"),
     [
         (None, None),

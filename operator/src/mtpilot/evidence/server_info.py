@@ -1,5 +1,6 @@
 """What SGLang's /server_info says of an engine, without its secrets."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ _NO_ARGUMENTS = frozenset(
 )
 _SECRETS = ("api_key", "admin_api_key", "ssl_keyfile_password")
 _REDACTED = "<redacted>"
+# NB: where the engine hides a key's own field, its launch command may still have it.
+_SECRET_WORDS = re.compile(r"""(--(?:admin|api|ssl-keyfile-p)[a-z-]*)(=|\s+)('[^']*'|"[^"]*"|\S+)""")
 
 
 def mode_of(info: Mapping[str, Any]) -> str:
@@ -48,6 +51,7 @@ def without_secrets(info: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, str):
             for secret in secrets:
                 value = value.replace(secret, _REDACTED)
+            return _SECRET_WORDS.sub(rf"\1\2{_REDACTED}", value)
         return value
 
     return dict(plain(info))
