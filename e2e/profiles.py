@@ -1,4 +1,4 @@
-"""Write the profiles of `e2e/data/profiles`, the one of `docs/examples` and the plots of `docs/profiles.md` from their points, by the
+"""Write the profiles of `e2e/data/profiles`, those of `docs/examples` and the plots of `docs/profiles.md` from their points, by the
 command that users have.
 
     python -m e2e.profiles
@@ -68,11 +68,16 @@ def recipes() -> Iterator[Recipe]:
             file, "qwen3.5-122b.csv", model="hf://Qwen/Qwen3.5-122B-A10B", hardware_class="rtx-pro-6000-x4",
             acceptance="Synthetic", source=_REPORT_122B, options=(*moe, *namespace), plot=plot,
         )  # fmt: skip
-    for most in ("320", "427"):
-        name = f"qwen3.6-27b-{most}-rtx-pro-6000-x1"
+    readings: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+        ("docs/examples/qwen3.6-27b-rtx-pro-6000-x1-profile.yaml", "320", "/Qwen3.6-27B", ("--namespace", "team-a")),
+        ("e2e/data/profiles/qwen3.6-27b-320-rtx-pro-6000-x1.yaml", "320", "hf://Qwen/Qwen3.6-27B", ()),
+        ("e2e/data/profiles/qwen3.6-27b-427-rtx-pro-6000-x1.yaml", "427", "hf://Qwen/Qwen3.6-27B", ()),
+    )
+    for file, most, model, more in readings:
+        name = Path(file).stem.removesuffix("-profile")
         yield _points(
-            f"e2e/data/profiles/{name}.yaml", f"qwen3.6-27b-{most}.csv", model="hf://Qwen/Qwen3.6-27B", hardware_class="rtx-pro-6000-x1",
-            acceptance="Natural", source=_REPORT_27B.format(most=most), options=("--draft-tokens", "3", "--name", name),
+            file, f"qwen3.6-27b-{most}.csv", model=model, hardware_class="rtx-pro-6000-x1",
+            acceptance="Natural", source=_REPORT_27B.format(most=most), options=("--draft-tokens", "3", "--name", name, *more),
         )  # fmt: skip
     for quantization in ("lukealonso_nvfp4", "awq"):
         name = f"qwen3.5-397b-{quantization.rpartition('_')[2]}-rtx-pro-6000-x4"

@@ -58,10 +58,10 @@ def _classes() -> Iterator[Case]:
 def _both(name: str, spec: InferenceServiceSpec, hardware: HardwareClassSpec) -> Iterator[Case]:
     for mode in Mode:
         args = [re.sub(r"\$\((\w+)\)", lambda found: _FILLED_IN[found[1]], arg) for arg in engine_arguments(spec, hardware, mode)]
-        yield Case(name=name, mode=mode, args=args, meant=_meant(spec, mode))
+        yield Case(name=name, mode=mode, args=args, meant=_meant(spec, mode, hardware.nodes_per_replica))
 
 
-def _meant(spec: InferenceServiceSpec, mode: Mode) -> dict[str, Any]:
+def _meant(spec: InferenceServiceSpec, mode: Mode, nodes: int) -> dict[str, Any]:
     limits = spec.modes.mtp if mode is Mode.MTP else spec.modes.batch
     speculation = spec.modes.mtp.speculation if mode is Mode.MTP else None
     return {
@@ -70,6 +70,8 @@ def _meant(spec: InferenceServiceSpec, mode: Mode) -> dict[str, Any]:
         "context_length": spec.model.context_length,
         "host": "127.1.0.1",
         "port": 30000,
+        "nnodes": nodes,
+        "node_rank": 0 if nodes == 1 else 1,
         "enable_metrics": True,
         "extra_metric_labels": {"mode": mode.value, "pod_uid": "6f1c-uid"},
         "admin_api_key": "key",

@@ -23,7 +23,13 @@ EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 
 def filled_in(args: list[str]) -> list[str]:
     """The arguments as the kubelet passes them on."""
-    values = {"POD_IP": "127.1.0.1", "POD_UID": "6f1c-uid", "MTPILOT_ADMIN_API_KEY": "key"}
+    values = {
+        "POD_IP": "127.1.0.1",
+        "POD_UID": "6f1c-uid",
+        "MTPILOT_ADMIN_API_KEY": "key",
+        "LWS_LEADER_ADDRESS": "a.b",
+        "LWS_WORKER_INDEX": "1",
+    }
     return [re.sub(r"\$\((\w+)\)", lambda found: values[found[1]], arg) for arg in args]
 
 
@@ -36,6 +42,7 @@ def test_every_sample_is_parsed_as_it_was_meant(sample: Sample, mode: Mode) -> N
     assert parsed.max_running_requests == limits.max_running_requests
     assert parsed.mem_fraction_static == float(limits.mem_fraction_static)
     assert parsed.tp_size == sample.hardware.spec.gpu.per_replica
+    assert parsed.nnodes == sample.hardware.spec.nodes_per_replica
     assert parsed.context_length == spec.model.context_length
     assert parsed.host == "127.1.0.1"
     assert parsed.port == 30000

@@ -78,7 +78,14 @@ def _controller(cluster: LocalCluster, binary: Path, folder: Path, authority: Au
             return True
         return False
 
-    command = [binary, "--config", config, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    command: list[str | Path] = [
+        binary,
+        "--config",
+        config,
+        "--leader-elect=false",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]
     environment = {**os.environ, "KUBECONFIG": str(cluster.admin_kubeconfig)}
     return Component("lws-controller", command, state=folder, ready=ready, environment=environment)
 

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from e2e.clusters.local import LocalCluster
-from mtpilot.api.types import API_VERSION
 from mtpilot.model import names
 from tests.integration.controller.conftest import Operator
-from tests.integration.controller.scene import Manifest, Scene, inference_service
+from tests.integration.controller.scene import Manifest, Scene
+from tests.integration.leader_worker_set.two_nodes import TWO_NODES, two_node_service
 from tests.integration.scenarios.support import changed_environment, flips, labels, under_load, until_condition, until_mix
 from tests.integration.support import eventually
 
 pytestmark = pytest.mark.slow
-
-TWO_NODES: Manifest = {
-    "apiVersion": API_VERSION,
-    "kind": "HardwareClass",
-    "metadata": {"name": "rtx-x4-two-nodes"},
-    "spec": {
-        "gpu": {"perReplica": 4, "memory": "96Gi"},
-        "nodesPerReplica": 2,
-        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-RTX-PRO-6000-Blackwell"},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-        "engine": {"args": ["--tp-size", "4"]},
-    },
-}
-
-
-def two_node_service(**changes: Any) -> Manifest:
-    rollout = {"drainTimeout": "30s", "readyTimeout": "20s"}
-    return inference_service(hardwareClass=TWO_NODES["metadata"]["name"], rollout=rollout, **changes)
 
 
 async def pods_of(scene: Scene, component: str) -> dict[str, Manifest]:
@@ -95,13 +75,3 @@ async def until_all_serve(scene: Scene, templates: set[str]) -> None:
         return phases == ["Serving", "Serving"] and await served_templates(scene) == templates
 
     await eventually(there, seconds=90, every_seconds=0.3)
-
-
-async def test_a_cluster_without_leader_worker_set_is_told_what_is_missing(
-    prepared_cluster: LocalCluster, scene: Scene, operator: Operator
-) -> None:
-    await prepared_cluster.apply([TWO_NODES])
-    await scene.apply(two_node_service())
-    condition = await until_condition(scene, "Degraded", "True", seconds=40)
-    assert condition["reason"] == "ReconcileFailed"
-    assert "install LeaderWorkerSet 0.7 or later" in condition["message"]
