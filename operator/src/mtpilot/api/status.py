@@ -108,6 +108,7 @@ class PolicyState(ApiModel):
     usual_mtp_tokens_per_second: Decimal | None = Field(default=None, description="What an mtp replica would have served lately")
     usual_batch_tokens_per_second: Decimal | None = Field(default=None, description="What a batch replica would have served lately")
     usual_seen_minutes: Decimal | None = Field(default=None, description="Over how many minutes")
+    recent_demand: str | None = Field(default=None, max_length=1024, description="x")
     accept_length: Decimal | None = Field(default=None, description="Smoothed accept length of loaded mtp replicas")
     mtp_slots: int | None = Field(default=None, ge=0, description="Slots that an mtp replica was last seen with")
     batch_slots: int | None = Field(default=None, ge=0, description="Slots that a batch replica was last seen with")

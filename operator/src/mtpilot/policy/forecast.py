@@ -10,6 +10,7 @@ that are there.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .fluctuation import LEAST_MINUTES, waiting
 from .fluid import EMPTY, FluidFleet, MixTable
 from .spell import Ahead
 
@@ -27,6 +28,7 @@ class Load:
     in_system: float
     closed_weight: float
     output_tokens: float
+    lately: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +64,31 @@ class _Way:
 class Forecast:
     """Costs for one load, from `batch` batch replicas on."""
 
-    __slots__ = ("batch", "best_rate", "fleet", "load", "per_token", "terms")
+    __slots__ = ("_bursts", "_lately_scale", "_lately_top", "batch", "best_rate", "fleet", "load", "per_token", "terms")
 
     def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
         self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
         self.per_token = 60.0 / load.output_tokens
+        self._bursts: dict[float, float] = {}
+        self._lately_scale = self._lately_top = 0.0
+        if len(load.lately) >= LEAST_MINUTES:
+            mean = sum(load.lately) / len(load.lately)
+            if mean > 0:
+                self._lately_scale = load.demand / mean
+                self._lately_top = max(load.lately) * self._lately_scale
         self.best_rate = 0.0  # tok/s that the clients of a closed loop get from the best mix that is priced
+
+    def bursts(self, mix: MixTable) -> float:
+        """Request-minutes a minute that wait at `mix` since demand wavers, beside what its mean makes wait."""
+        if self._lately_top <= mix.capacity or mix.capacity <= 0:
+            return 0.0
+        found = self._bursts.get(mix.capacity)
+        if found is None:
+            minutes = len(self.load.lately)
+            steady = mix.flow(self.load.demand, 0.0, minutes, self.per_token)[1]
+            found = max(0.0, waiting(self.load.lately, self._lately_scale, mix.capacity, self.per_token) - steady) / minutes
+            self._bursts[mix.capacity] = found
+        return found
 
     def costs(self, targets: Iterable[int]) -> dict[int, float]:
         """Cost of ending at each of `targets` batch replicas, one flip after another; the present number means staying."""
@@ -122,7 +143,7 @@ class Forecast:
 
     def _opened(self, meanwhile: MixTable, then: MixTable, minutes: float) -> float:
         runs, waits, left = meanwhile.flow(self.load.demand, self.load.queued, minutes, self.per_token)
-        return runs + self.terms.waiting * (waits + self._clearing(then, left))
+        return runs + self.terms.waiting * (waits + self._clearing(then, left) + self.bursts(meanwhile) * minutes)
 
     def _mean(self, closed: float, opened: float) -> float:
         weight = self.load.closed_weight
@@ -143,7 +164,7 @@ class Forecast:
 
     def _pass(self, way: _Way, mix: MixTable, minutes: float) -> None:
         runs, waits, way.queued = mix.flow(self.load.demand, way.queued, minutes, self.per_token)
-        way.opened += runs + self.terms.waiting * waits
+        way.opened += runs + self.terms.waiting * (waits + self.bursts(mix) * minutes)
         way.closed += self._closed(way, mix, way.batch, minutes)
         way.minutes += minutes
 
@@ -169,7 +190,7 @@ class Forecast:
         opened, closed, queued, mix = way.opened, way.closed, way.queued, self.fleet.mix(target)
         if rest > TINY:
             runs, waits, queued = mix.flow(self.load.demand, queued, rest, self.per_token)
-            opened += runs + self.terms.waiting * waits
+            opened += runs + self.terms.waiting * (waits + self.bursts(mix) * rest)
             closed += self._closed(way, mix, target, rest)
         return self._mean(closed, opened + self.terms.waiting * self._clearing(mix, queued))
 

@@ -174,6 +174,7 @@ def _load(memory: Memory, demand: Demand, *, more_than_slots: float) -> Load:
         in_system=demand.in_flight + demand.queued if memory.in_system is None else memory.in_system,
         closed_weight=memory.loop.closed_weight,
         output_tokens=max(demand.mean_output_tokens, 1.0),
+        lately=memory.lately.minutes,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import PolicyState
 
+from .fluctuation import NOTHING_SEEN, Lately
 from .loop import LoopMemory
 from .predictive import Memory
 from .refine import Level, Refinement
@@ -42,6 +43,7 @@ def recall(state: PolicyState) -> Remembered:
             price_to_batch=number(state.price_to_batch),
             price_to_mtp=number(state.price_to_mtp),
             spell=_spell(state),
+            lately=_lately(state),
         ),
         refinement=Refinement(
             mtp=_level(state.mtp_level, state.mtp_level_weight),
@@ -66,6 +68,7 @@ def record(remembered: Remembered) -> Fields:
         "price_to_batch": _text(rule.price_to_batch),
         "price_to_mtp": _text(rule.price_to_mtp),
         **_spell_fields(rule.spell),
+        "recent_demand": " ".join(f"{x:.4g}" for x in (rule.lately.tokens, rule.lately.seconds, *rule.lately.minutes)),
         "accept_length": _text(remembered.accept_length),
         "mtp_slots": remembered.mtp_slots,
         "batch_slots": remembered.batch_slots,
@@ -75,6 +78,14 @@ def record(remembered: Remembered) -> Fields:
         "batch_level_weight": _text(refinement.batch.known),
         "drift_seconds": round(refinement.drift_seconds),
     }
+
+
+def _lately(state: PolicyState) -> Lately:
+    try:
+        found = [float(x) for x in (state.recent_demand or "").split()]
+    except ValueError:
+        return NOTHING_SEEN
+    return Lately(tokens=found[0], seconds=found[1], minutes=tuple(found[2:])) if len(found) >= 2 else NOTHING_SEEN
 
 
 def _spell(state: PolicyState) -> Spell:

@@ -9,6 +9,7 @@ closed loop needs no learning: its way back is an absence at the load that is us
 
 from dataclasses import dataclass, replace
 
+from .fluctuation import NOTHING_SEEN, Lately, note
 from .forecast import TINY, Forecast
 from .loop import UNDECIDED, LoopMemory, compare
 from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, weight
@@ -64,6 +65,7 @@ class Memory:
     price_to_batch: float | None = None
     price_to_mtp: float | None = None
     spell: Spell = FIRST_SPELL
+    lately: Lately = NOTHING_SEEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,7 @@ def take(
         price_to_batch=memory.price_to_batch,
         price_to_mtp=memory.price_to_mtp,
         spell=memory.spell,
+        lately=note(memory.lately, demand, elapsed_seconds=min(elapsed_seconds or 0.0, LONGEST_LOOK_SECONDS), minute_seconds=60.0 * pace),
         demand=average(memory.demand, demand, settings.demand_time_constant_seconds),
         in_system=average(memory.in_system, in_system, settings.in_system_time_constant_seconds),
         loop=compare(
