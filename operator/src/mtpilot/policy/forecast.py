@@ -10,9 +10,9 @@ that are there.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .fluctuation import LEAST_MINUTES, waiting
 from .fluid import EMPTY, FluidFleet, MixTable
 from .spell import Ahead
+from .wavering import LEAST_MINUTES, waiting
 
 CLEARING_MINUTES = 60.0  # a backlog that takes longer is followed no further
 CLEARING_SHARE = 0.02  # of the capacity is left for a backlog at least, so that a full fleet has a finite price
@@ -21,7 +21,10 @@ TINY = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """demand: tok/s, smoothed. queued: requests that wait now. in_system: requests, smoothed. closed_weight: 0…1, of the closed loop."""
+    """demand: tok/s, smoothed. queued: requests that wait now. in_system: requests, smoothed. closed_weight: 0…1, of the closed loop.
+
+    lately: demand by the minute, oldest first, in tok/s: how it wavers.
+    """
 
     demand: float
     queued: float
@@ -64,29 +67,31 @@ class _Way:
 class Forecast:
     """Costs for one load, from `batch` batch replicas on."""
 
-    __slots__ = ("_bursts", "_lately_scale", "_lately_top", "batch", "best_rate", "fleet", "load", "per_token", "terms")
+    __slots__ = ("_bursts", "_scale", "_top", "batch", "best_rate", "fleet", "load", "per_token", "terms")
 
     def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
         self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
         self.per_token = 60.0 / load.output_tokens
         self._bursts: dict[float, float] = {}
-        self._lately_scale = self._lately_top = 0.0
-        if len(load.lately) >= LEAST_MINUTES:
-            mean = sum(load.lately) / len(load.lately)
-            if mean > 0:
-                self._lately_scale = load.demand / mean
-                self._lately_top = max(load.lately) * self._lately_scale
+        self._scale = _scale_of(load)  # on the minutes lately, to the demand that is forecast
+        self._top = self._scale * max(load.lately, default=0.0)
         self.best_rate = 0.0  # tok/s that the clients of a closed loop get from the best mix that is priced
 
+    def steady(self, batch: int) -> float:
+        """Requests that `batch` batch replicas hold in the mean, under this load for the whole horizon, from an empty queue."""
+        mix, minutes = self.fleet.mix(batch), self.terms.horizon_minutes
+        runs, waits, left = mix.flow(self.load.demand, 0.0, minutes, self.per_token)
+        return (runs + self.terms.waiting * (waits + self._clearing(mix, left))) / minutes + self.terms.waiting * self.bursts(mix)
+
     def bursts(self, mix: MixTable) -> float:
-        """Request-minutes a minute that wait at `mix` since demand wavers, beside what its mean makes wait."""
-        if self._lately_top <= mix.capacity or mix.capacity <= 0:
+        """Requests that wait at `mix` in the mean since demand wavers, beside those that its mean makes wait."""
+        if self._top <= mix.capacity or mix.capacity <= 0:
             return 0.0
         found = self._bursts.get(mix.capacity)
         if found is None:
             minutes = len(self.load.lately)
             steady = mix.flow(self.load.demand, 0.0, minutes, self.per_token)[1]
-            found = max(0.0, waiting(self.load.lately, self._lately_scale, mix.capacity, self.per_token) - steady) / minutes
+            found = max(0.0, waiting(self.load.lately, self._scale, mix.capacity, self.per_token) - steady) / minutes
             self._bursts[mix.capacity] = found
         return found
 
@@ -201,3 +206,9 @@ class Forecast:
         spare = max(mix.capacity - self.load.demand, CLEARING_SHARE * mix.capacity)
         minutes = queued / (spare * self.per_token) if spare > 0 else CLEARING_MINUTES
         return queued * minutes / 2 if minutes < CLEARING_MINUTES else queued * CLEARING_MINUTES
+
+
+def _scale_of(load: Load) -> float:
+    """0 where too little was seen."""
+    seen = sum(load.lately)
+    return load.demand * len(load.lately) / seen if len(load.lately) >= LEAST_MINUTES and seen > 0 else 0.0
