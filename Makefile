@@ -74,6 +74,10 @@ test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries ea
 test-contract: env ## Simulator and rendered arguments against SGLang's recordings and flag list
 	$(RUN) pytest -n 2 tests/contract $(PYTEST_ARGS)
 
+.PHONY: contract-sglang
+contract-sglang: env ## SGLang's own 0.5.23 parser over every sample (265 MB into the user cache the first time; CONTRACT_ARGS=--json)
+	@$(RUN) python -m e2e.contract_sglang $(CONTRACT_ARGS)
+
 .PHONY: test-replay
 test-replay: env ## The laboratory's table and optimum from the project's own code
 	$(RUN) pytest -n 2 tests/replay $(PYTEST_ARGS)

@@ -98,6 +98,7 @@ class World:
     engines: dict[str, Engine] = field(default_factory=dict)
     children: dict[tuple[str, str], Manifest] = field(default_factory=dict)
     profiles: tuple[Profile, ...] = ()
+    state_slots: float | None = 320.0  # of each engine; 0: a dense model
     memory: PolicyState | None = None  # of the operator process that lives now
     lost: int = 0
     writes: int = 0
@@ -227,6 +228,7 @@ class World:
                 generation_tokens_per_second=served,
                 prompt_tokens_per_second=served,
                 requests_per_second=served / 1000,
+                state_slots=self.state_slots,
             )
         gateway = GatewayMetrics(age_seconds=1.0, in_flight=queued, queued=queued, arrivals_per_second=self.demand / 1000)
         return MetricsView(window_seconds=30.0, scrape_interval_seconds=2.0, pods=pods, gateway=gateway)

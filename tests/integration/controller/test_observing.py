@@ -58,6 +58,7 @@ def agree(found: Snapshot, *, clients: int, per_second: float) -> None:
     assert sum(pod.requests_per_second or 0 for pod in pods) == pytest.approx(per_second, rel=0.3)
     assert sum(pod.generation_tokens_per_second or 0 for pod in pods) == pytest.approx(per_second * 200, rel=0.3)
     assert all(1 < (pod.accept_length or 0) <= 2 for pod in pods)
+    assert {pod.state_slots for pod in pods} == {0}, "the simulator keeps no recurrent states, and says so"
     assert view.gateway is not None
     assert view.gateway.in_flight == pytest.approx(clients, abs=3)
     assert view.gateway.queued == 0

@@ -21,8 +21,8 @@ def row(value: str, **labels: str) -> dict[str, Any]:
 
 
 def engine_answers(uid: str = "u", **values: str) -> dict[str, list[dict[str, Any]]]:
-    gauges = {key: values[key] for key in ("running", "queued") if key in values}
-    rates = {key: value for key, value in values.items() if key not in {"running", "queued", "age"}}
+    gauges = {key: values[key] for key in ("running", "queued", "states") if key in values}
+    rates = {key: value for key, value in values.items() if key not in {*gauges, "age"}}
     return {
         "engine gauges": [row(value, pod_uid=uid, value_of=key) for key, value in gauges.items()],
         "engine rates": [row(value, pod_uid=uid, value_of=key) for key, value in rates.items()],
@@ -57,6 +57,11 @@ def test_a_whole_pod() -> None:
             accept_length=2.0,
         )
     }
+
+
+def test_states_that_an_engine_has_none_of_are_not_states_that_nobody_reported() -> None:
+    assert pod_metrics(engine_answers(running="8", states="0"))["u"].state_slots == 0
+    assert pod_metrics(engine_answers(running="8"))["u"].state_slots is None
 
 
 def test_without_the_running_counter_the_one_of_ended_requests_serves() -> None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mtpilot.api.status import ConditionStatus, ConditionType, InferenceServiceStatus, Loop, LoopStatus, ProfileInUseStatus
+from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.status import ConditionType, InferenceServiceStatus, Loop, LoopStatus, ProfileInUseStatus
 from mtpilot.api.throughput_profile import Bound, Verdict
 from mtpilot.model.decision import Mix, MixCost, Outlook
 from mtpilot.model.reasons import Reason
@@ -26,7 +27,7 @@ def test_a_profile_in_use():
     assert told.message.endswith(f"measured with sglang 0.5.19, the image has 0.5.23; {remedy}")
     found = world.status.profile
     assert found is not None
-    assert (found.name, found.context_bucket, found.bound, found.verdict) == ("measured", 1000, Bound.SLOTS, Verdict.FLIP)
+    assert (found.name, found.context_tokens, found.bound, found.verdict) == ("measured", 1000, Bound.SLOTS, Verdict.FLIP)
     assert 30 < float(found.crossover or 0) < 42
     assert found.message == "the only one for this model on rtx; measured with sglang 0.5.19, the image has 0.5.23"
     assert found.first_remedy == remedy
@@ -53,7 +54,7 @@ def test_memory_that_binds_has_another_remedy_than_a_limit_that_does():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((), "--mamba-ssm-dtype bfloat16 (on a hybrid model; the engine's start log says what binds)"),
+        ((), "--mamba-ssm-dtype bfloat16"),
         (("--mamba-ssm-dtype", "bfloat16"), "--mamba-radix-cache-strategy extra_buffer_lazy"),
         (("--mamba-ssm-dtype=bfloat16", "--mamba-radix-cache-strategy", "extra_buffer_lazy"), "3 draft tokens instead of 4 (numSteps 2)"),
     ],
@@ -63,6 +64,23 @@ def test_a_flag_that_is_given_is_no_remedy(args: tuple[str, ...], words: str):
     found = settled(World(spec=asked, profiles=(profiles.profile(),))).status.profile
     assert found is not None
     assert f"first remedy: {words}; a flip comes second" in (found.first_remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("state_slots", "args", "words"),
+    [
+        (0.0, (), "KV tokens for 24 of the 48 requests asked for; first remedy: --kv-cache-dtype fp8_e4m3; a flip comes second"),
+        (0.0, ("--mamba-ssm-dtype", "bfloat16"), "first remedy: --kv-cache-dtype fp8_e4m3; a flip comes second"),
+        (0.0, ("--kv-cache-dtype", "fp8_e4m3"), None),
+        (None, (), "the engine's start log says whether KV tokens or recurrent states are short; a flip comes second"),
+        (None, ("--mamba-ssm-dtype", "bfloat16"), "first remedy: --mamba-radix-cache-strategy extra_buffer_lazy; a flip comes second"),
+    ],
+)
+def test_a_model_without_recurrent_states_is_not_told_to_shrink_them(state_slots: float | None, args: tuple[str, ...], words: str | None):
+    asked = spec(modes={"mtp": {"maxRunningRequests": 48, "extraArgs": args}, "batch": {"maxRunningRequests": 68}})
+    found = settled(World(spec=asked, profiles=(profiles.profile(),), state_slots=state_slots)).status.profile
+    assert found is not None
+    assert words in found.first_remedy if words and found.first_remedy else found.first_remedy is words
 
 
 def test_without_a_profile_a_full_mtp_replica_shows_that_slots_bind():
@@ -84,6 +102,18 @@ def test_a_profile_that_no_longer_holds():
     told = condition(world, ConditionType.CALIBRATED)
     assert (told.status, told.reason) == (ConditionStatus.FALSE, Reason.PROFILE_DRIFT)
     assert "mtp replicas have long produced over 15% less than it says" in told.message
+
+
+def test_what_was_seen_with_a_profile_and_a_template_goes_with_them():
+    world = settled(World(profiles=(profiles.profile(),)))
+    seen = {"mtp_level": "0.7", "mtp_level_weight": "0.9", "drift_seconds": 3600, "batch_slots": 40}
+    world.memory = world.status.policy.model_copy(update=seen)
+    world.profiles = (profiles.profile(curves=profiles.curves(scale=1.1)),)
+    after = world.tick().status.policy
+    assert (after.drift_seconds, after.batch_slots) == (0, 40)
+    assert condition(world, ConditionType.CALIBRATED).reason == Reason.PROFILE_IN_USE
+    world.spec = spec(modes={"mtp": {"maxRunningRequests": 24}, "batch": {"maxRunningRequests": 68, "memFractionStatic": "0.9"}})
+    assert world.tick().status.policy.batch_slots is None
 
 
 def test_a_profile_that_comes_is_told_at_once_and_once():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mtpilot.api.inference_service import ModelSpec
+from mtpilot.api.model import ModelSpec
 from mtpilot.render.errors import InvalidArguments
 from mtpilot.render.model_source import resolve_source, served_name
 

@@ -109,10 +109,15 @@ def engine_queries(uids: Sequence[str], window_seconds: float) -> dict[str, str]
     def rate(name: str) -> str:
         return f"sum by (pod_uid) (rate(sglang:{name}{{{pods}}}{window}))"
 
+    def pool(kind: str) -> str:
+        return "(" + " + ".join(f"sglang:{kind}_{part}_tokens{{{pods}}}" for part in ("available", "evictable", "used")) + ")"
+
+    # The engine sets both pools at once, and leaves that of the states at 0 where the model keeps none.
+    states = f"max by (pod_uid) ({pool('mamba')} and {pool('kv')} > 0)"
     # Decoded tokens as they come; generation_tokens_total counts a request's tokens only when it ends.
     decoded = f'sum by (pod_uid) (max by (pod_uid, dp_rank) (rate(sglang:realtime_tokens_total{{mode="decode",{pods}}}{window})))'
     return {
-        "engine gauges": _union({"running": gauge("num_running_reqs"), "queued": gauge("num_queue_reqs")}),
+        "engine gauges": _union({"running": gauge("num_running_reqs"), "queued": gauge("num_queue_reqs"), "states": states}),
         "engine ages": f"max by (pod_uid) (time() - timestamp(sglang:num_running_reqs{{{pods}}}))",
         "engine rates": _union(
             {
@@ -163,6 +168,7 @@ def pod_metrics(answers: Answers) -> dict[str, PodMetrics]:
             prompt_tokens_per_second=rate.get("prompted"),
             requests_per_second=rate.get("finished"),
             accept_length=_accept_length(rate),
+            state_slots=gauge.get("states"),
         )
     return found
 

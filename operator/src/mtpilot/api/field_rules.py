@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from . import flags
 from .cel import Reason, Rule, literal, literals
+from .engine import EnvVar
+from .gateway import GatewaySpec
 from .hardware_class import EngineDefaults, GpuSpec, HardwareClassSpec, StartupSpec
 from .inference_service import (
     BatchModeSpec,
-    EnvVar,
-    GatewaySpec,
     MtpModeSpec,
     PolicySpec,
     RolloutSpec,

@@ -5,10 +5,12 @@ The spec is the user's alone: the operator never writes it. What was defaulted, 
 """
 
 from enum import StrEnum
-from typing import Any
 
 from pydantic import Field
 
+from .engine import EngineSpec
+from .gateway import GatewaySpec
+from .model import ModelSpec
 from .types import DNS_LABEL_PATTERN, STORED_DEFAULT, ApiModel, Decimal, Duration, EngineArg, Fraction
 
 MOST_RUNNING_REQUESTS = 4096  # of one replica
@@ -69,35 +71,6 @@ class RolloutStrategy(StrEnum):
     SURGE = "Surge"
     ROLLING = "Rolling"
     RECREATE = "Recreate"
-
-
-class SecretKey(ApiModel):
-    """A key of a Secret in the service's namespace."""
-
-    name: str = Field(min_length=1, max_length=253, description="Name of the Secret")
-    key: str = Field(default="token", min_length=1, max_length=253, description="Key in its data")
-
-
-class ModelCache(ApiModel):
-    """Where weights are kept between starts; exactly one of the two."""
-
-    persistent_volume_claim: str | None = Field(default=None, min_length=1, max_length=253, description="A claim in the same namespace")
-    host_path: str | None = Field(default=None, pattern=r"^/.*", max_length=1024, description="A directory of the node, absolute")
-
-
-class ModelSpec(ApiModel):
-    """The model and where its weights come from."""
-
-    source: str = Field(min_length=1, max_length=1024, description="hf://ORG/NAME, a path below the cache, or s3://…")
-    revision: str | None = Field(default=None, min_length=1, max_length=128, description="Commit, tag or branch at the hub")
-    served_name: str | None = Field(
-        default=None, min_length=1, max_length=128, description="Name in requests; default: the last part of source"
-    )
-    context_length: int | None = Field(
-        default=None, ge=128, le=16_777_216, description="Longest context of a request; default: the model's own"
-    )
-    cache: ModelCache | None = Field(default=None, description="Where weights are kept between starts")
-    token_secret: SecretKey | None = Field(default=None, description="Token of the model hub")
 
 
 class Targets(ApiModel):
@@ -208,98 +181,10 @@ class RolloutSpec(ApiModel):
     allow_downtime: bool = Field(default=False, description="A single replica may be replaced in place: requests wait at the gateway")
 
 
-class Affinity(StrEnum):
-    """What is kept together on one replica; the engine's prefix cache then serves it again."""
-
-    NONE = "None"
-    CONVERSATION = "Conversation"
-
-
-class ContentionSpec(ApiModel):
-    """Which mode takes a request while both serve."""
-
-    limit: int | None = Field(
-        default=None,
-        ge=1,
-        le=4096,
-        description="Requests in flight that an mtp replica takes before the batch replicas do; default: the crossover of the profile in "
-        "use, without one no limit",
-    )
-
-
-class ApiKeysSpec(ApiModel):
-    """Who may use the gateway: requests need one of these keys as bearer token."""
-
-    secret_name: str = Field(
-        min_length=1, max_length=253, description="A Secret in the same namespace; each item of its data is a client's name and its key"
-    )
-    max_concurrent_requests: int | None = Field(
-        default=None, ge=1, le=8000, description="Most requests of one key at a time, waiting ones included; more are refused with 429"
-    )
-
-
-class TlsSpec(ApiModel):
-    """TLS in front of the gateway."""
-
-    secret_name: str = Field(
-        min_length=1,
-        max_length=253,
-        description="A Secret of type kubernetes.io/tls in the same namespace; a renewed one is taken up as it is",
-    )
-
-
-class GatewaySpec(ApiModel):
-    """The proxy in front of the replicas."""
-
-    replicas: int = Field(default=2, ge=1, le=8, description="Gateway pods")
-    queue_timeout: Duration = Field(default="2m", description="Longest wait of a request for a slot; 1s to 1h")
-    queue_length: int = Field(
-        default=1000, ge=1, le=8000, description="Most requests that wait at one gateway pod; more are refused with 429"
-    )
-    batch_queue_length: int = Field(
-        default=500,
-        ge=1,
-        le=8000,
-        description="The same for requests of class batch (header x-mtpilot-priority: batch), which wait behind all others",
-    )
-    affinity: Affinity = Field(
-        default=Affinity.NONE,
-        description="Conversation: requests of one conversation go to the replica that served it last, while that has a free slot",
-    )
-    api_keys: ApiKeysSpec | None = Field(default=None, description="Who may use the gateway; default: everybody who reaches it")
-    tls: TlsSpec | None = Field(default=None, description="HTTPS on port 443 of the Service, with HTTP/2; default: HTTP on port 80")
-    contention: ContentionSpec = Field(default=ContentionSpec(), description="Which mode takes a request while both serve")
-
-
 class ProfileReference(ApiModel):
     """The ThroughputProfile to decide by, in the service's namespace."""
 
     name: str = Field(min_length=1, max_length=253, description="Name of the ThroughputProfile")
-
-
-class EnvVar(ApiModel):
-    """An environment variable of the engine."""
-
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128, description="Name of the variable")
-    value: str = Field(default="", max_length=4096, description="Its value")
-
-
-class EngineSpec(ApiModel):
-    """Overlays on the engine pod."""
-
-    image: str | None = Field(default=None, min_length=1, max_length=512, description="Engine image; default: the hardware class's")
-    env: tuple[EnvVar, ...] = Field(
-        default=(),
-        max_length=64,
-        description="Environment of the engine container",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-    )
-    resources: dict[str, Any] | None = Field(
-        default=None, description="Overlay of the engine container's resources; GPUs come from the hardware class"
-    )
-    pod_template: dict[str, Any] | None = Field(
-        default=None, description="Overlay merged into the pod template: lists of named objects by name"
-    )
 
 
 class InferenceServiceSpec(ApiModel):

@@ -10,8 +10,6 @@ from .field_rules import FIELD_RULES
 from .hardware_class import HardwareClassSpec
 from .inference_service import (
     InferenceServiceSpec,
-    ModelCache,
-    ModelSpec,
     MtpModeSpec,
     PolicySpec,
     RolloutSpec,
@@ -20,6 +18,7 @@ from .inference_service import (
     Thresholds,
     WorkloadSpec,
 )
+from .model import ModelCache, ModelSpec
 from .throughput_profile import Curve, CurvePoint, ProfileFit
 from .types import ApiModel
 

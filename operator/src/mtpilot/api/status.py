@@ -5,16 +5,13 @@ and refreshed together with something that matters, so that a steady service cau
 """
 
 from enum import StrEnum
-from typing import Annotated
 
 from pydantic import Field
 
+from .conditions import BaseCondition, Reason, Text
 from .inference_service import MixSpec, Mode
 from .throughput_profile import Bound, Verdict
 from .types import ApiModel, Decimal, Sha256, SignedDecimal, Timestamp
-
-Text = Annotated[str, Field(max_length=1024)]
-Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)]
 
 
 class SlotPhase(StrEnum):
@@ -40,14 +37,6 @@ class ConditionType(StrEnum):
     DEGRADED = "Degraded"
 
 
-class ConditionStatus(StrEnum):
-    """The Kubernetes condition statuses."""
-
-    TRUE = "True"
-    FALSE = "False"
-    UNKNOWN = "Unknown"
-
-
 class Loop(StrEnum):
     """What a load does when answers take longer: arrivals go on, or clients wait for their answers."""
 
@@ -55,15 +44,10 @@ class Loop(StrEnum):
     CLOSED = "Closed"
 
 
-class Condition(ApiModel):
-    """A condition as everywhere in Kubernetes."""
+class Condition(BaseCondition):
+    """A condition of a service."""
 
     type: ConditionType = Field(description="What is said")
-    status: ConditionStatus = Field(description="Whether it holds")
-    reason: Reason = Field(description="Why, in one word")
-    message: Text = Field(default="", description="Why, in plain words")
-    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this is said of")
-    last_transition_time: Timestamp = Field(description="When `status` last changed")
 
 
 class SlotStatus(ApiModel):
@@ -125,6 +109,11 @@ class PolicyState(ApiModel):
     mtp_level_weight: Decimal | None = Field(default=None, description="How well mtpLevel is known, from 0 to 1")
     batch_level: Decimal | None = Field(default=None, description="Rate of batch replicas over what the profile says")
     batch_level_weight: Decimal | None = Field(default=None, description="How well batchLevel is known, from 0 to 1")
+    curves_digest: str | None = Field(
+        default=None, max_length=64, description="Digest of the curves that levels and accept length belong to"
+    )
+    mtp_template: str | None = Field(default=None, max_length=64, description="Template digest that mtp replicas had then")
+    batch_template: str | None = Field(default=None, max_length=64, description="Template digest that batch replicas had then")
     drift_seconds: int = Field(default=0, ge=0, description="For how long a level has been far from 1")
     queued_samples: int = Field(default=0, ge=0, description="Samples in a row with a queue")
     contradicted_samples: int = Field(default=0, ge=0, description="Samples in a row that an engine's own numbers contradicted")
@@ -183,7 +172,7 @@ class ProfileInUseStatus(ApiModel):
     """The ThroughputProfile that decisions are made by, or what is missing for one."""
 
     name: str | None = Field(default=None, max_length=253, description="Name of the ThroughputProfile; absent: none is used")
-    context_bucket: int | None = Field(default=None, ge=1, le=16_777_216, description="Mean context of the curves in use, in tokens")
+    context_tokens: int | None = Field(default=None, ge=1, le=16_777_216, description="Mean context of the curves in use, in tokens")
     crossover: Decimal | None = Field(default=None, description="Requests at one replica at which the better mode changes; absent: none")
     above: Mode | None = Field(default=None, description="The better mode above the crossover")
     bound: Bound | None = Field(default=None, description="What makes it the better mode: the other's slots, or its speed")

@@ -11,8 +11,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mtpilot.api.inference_service import Mode
-
 from .launch import Launch
 from .limits import Limit
 from .state_slots import strategy
@@ -61,20 +59,21 @@ def _memory_steps(launch: Launch, limit: Limit, *, hybrid: bool, ssm_dtype: str 
 
 
 def remedy(
-    *, mode: Mode, effective_slots: int, requested_slots: int, limit: Limit, launch: Launch | None = None, hybrid: bool | None = None
+    *, effective_slots: int, requested_slots: int, limit: Limit, launch: Launch | None = None, hybrid: bool | None = None
 ) -> str | None:
-    """The first remedy for a replica that is full, in a sentence for status; None where nothing here would give more slots.
+    """The first remedy for a replica that is full, in a sentence for status; None where only a flip would give more slots.
 
     `limit` comes from an estimate, or from `limit_of` where only the engine's report is known; `launch` from
-    `launch_from_flags`, where its arguments are known; `hybrid`: the model keeps recurrent states, None: not known.
+    `launch_from_flags`, where its arguments are known; `hybrid`: the model keeps recurrent states, None: not known, and then none of
+    its arguments is advised.
     """
-    known = launch if launch is not None else Launch()
     if limit is Limit.MAX_RUNNING_REQUESTS:
         return f"raise {RAISE} above {requested_slots}, as far as memory allows"
-    may_keep_states = limit is not Limit.KV_TOKENS if hybrid is None else hybrid
-    found = next(steps(known, limit, hybrid=may_keep_states), None)
-    text = found.text if found is not None else (FLIP if mode is Mode.MTP else None)
-    if text is None:
-        return None
-    condition = " (on a hybrid model; the engine's start log says what binds)" if hybrid is None and "mamba" in text else ""
-    return f"{limit.words} for {effective_slots} of the {requested_slots} requests asked for; first remedy: {text}{condition}"
+    if limit is Limit.MEMORY and hybrid is False:
+        limit = Limit.KV_TOKENS  # nothing else takes memory by the request
+    short = f"{limit.words} for {effective_slots} of the {requested_slots} requests asked for"
+    if limit is Limit.MEMORY and hybrid is None:
+        return f"{short}; the engine's start log says whether KV tokens or recurrent states are short"
+    known = launch if launch is not None else Launch()
+    first = next((step for step in steps(known, limit, hybrid=bool(hybrid)) if step.launch is not None), None)
+    return f"{short}; first remedy: {first.text}" if first is not None else None

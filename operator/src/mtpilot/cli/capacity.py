@@ -46,10 +46,7 @@ def capacity(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show slots and memory of both modes side by side, what binds each, and the first remedy."""
-    from mtpilot.capacity.compare import compare
-    from mtpilot.capacity.errors import DoesNotFit, NotCovered
-
-    from .capacity_report import document, show
+    from .capacity_report import show
 
     given = _Given(
         max_running_requests=max_running_requests,
@@ -62,18 +59,7 @@ def capacity(
         draft_weights=draft_weights,
         draft_layers=draft_layers,
     )
-    try:
-        service, hardware = _manifests(file, hardware_class)
-        subject, replica_gpus = _subject(config, _gpus(gpu_memory, gpus, hardware), service, given)
-        mtp, batch = _launches(service, hardware, replica_gpus, given)
-        found = compare(subject, mtp, batch)
-    except DoesNotFit as error:
-        exits.leave(str(error), exits.FAILED)
-    except NotCovered as error:
-        exits.leave(str(error) + _HINTS.get(error.field, ""), exits.USAGE)
-    except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
-    result = document(subject, found, replica_gpus)
+    result = _result(config, _Replica(memory=gpu_memory, gpus=gpus, hardware_class=hardware_class, file=file), given)
     if as_json:
         typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
     else:
@@ -93,6 +79,35 @@ class _Given:
     weights: str | None
     draft_weights: str | None
     draft_layers: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replica:
+    """What a replica is: GPUs by option, else of a HardwareClass; arguments of an InferenceService, else SGLang's defaults."""
+
+    memory: str | None
+    gpus: int | None
+    hardware_class: Path | None
+    file: Path | None
+
+
+def _result(config: Path, replica: _Replica, given: _Given) -> dict[str, Any]:
+    from mtpilot.capacity.compare import compare
+    from mtpilot.capacity.errors import DoesNotFit, NotCovered
+
+    from .capacity_report import document
+
+    try:
+        service, hardware = _manifests(replica.file, replica.hardware_class)
+        subject, gpus = _subject(config, _gpus(replica.memory, replica.gpus, hardware), service, given)
+        found = compare(subject, *_launches(service, hardware, gpus, given))
+    except DoesNotFit as error:
+        exits.leave(str(error), exits.FAILED)
+    except NotCovered as error:
+        exits.leave(str(error) + _HINTS.get(error.field, ""), exits.USAGE)
+    except (OSError, ValueError) as error:
+        exits.leave(str(error), exits.USAGE)
+    return document(subject, found, gpus)
 
 
 def _manifests(file: Path | None, hardware_class: Path | None) -> tuple["InferenceServiceSpec | None", "HardwareClassSpec | None"]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from mtpilot.model.names import AGENT_PORT
 from mtpilot.ports import ClusterError
 
 from . import exits
+
+if TYPE_CHECKING:
+    from mtpilot.gateway.agent import Agent
 
 
 def gateway_agent(
@@ -42,16 +45,12 @@ async def _run(
     *, service: str, namespace: str, socket: Path, host: str, port: int, routing: Path | None, api_keys: Path | None, tls: Path | None
 ) -> None:
     # NB: imported here, so that other subcommands start without the HTTP and Kubernetes libraries.
-    from signal import SIGINT, SIGTERM
-
     import aiohttp
-    from aiohttp import web
 
     from mtpilot.adapters.kube.pod_watch import PodWatch
     from mtpilot.gateway.admin_socket import AdminSocket
     from mtpilot.gateway.agent import Agent
     from mtpilot.gateway.certificate import FileCertificates
-    from mtpilot.gateway.health import health_app
     from mtpilot.gateway.keys import FileApiKeys
     from mtpilot.gateway.limits import FileLimits
     from mtpilot.gateway.loads import HttpEngineSlots
@@ -70,12 +69,23 @@ async def _run(
             certificates=FileCertificates(tls) if tls is not None else None,
             address=host,
         )
-        for number in (SIGTERM, SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, agent.stop)
-        runner = web.AppRunner(health_app(agent), access_log=None)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, host, port).start()
-            await agent.run()
-        finally:
-            await runner.cleanup()
+        await _serve(agent, host, port)
+
+
+async def _serve(agent: "Agent", host: str, port: int) -> None:
+    """The agent and its health port, until a signal."""
+    from signal import SIGINT, SIGTERM
+
+    from aiohttp import web
+
+    from mtpilot.gateway.health import health_app
+
+    for number in (SIGTERM, SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, agent.stop)
+    runner = web.AppRunner(health_app(agent), access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        await agent.run()
+    finally:
+        await runner.cleanup()

@@ -11,6 +11,7 @@ from . import exits
 from .capacity import capacity
 from .cleanup import cleanup
 from .crds import crds
+from .evidence import evidence
 from .explain import explain
 from .gateway_agent import gateway_agent
 from .plan import plan
@@ -37,6 +38,7 @@ app.command()(simulate)
 app.command()(cleanup)
 app.command("gateway-agent")(gateway_agent)
 app.add_typer(profile)
+app.add_typer(evidence)
 
 
 @app.command()

@@ -39,7 +39,7 @@ def profile_lines(status: "InferenceServiceStatus") -> list[str]:
         else "the modes do not cross"
     )
     return [
-        f"Profile {profile.name}, {profile.context_bucket} tokens of context: {crossover}; verdict {profile.verdict}.",
+        f"Profile {profile.name}, {profile.context_tokens} tokens of context: {crossover}; verdict {profile.verdict}.",
         f"Chosen: {profile.message}.",
         *remedy,
     ]

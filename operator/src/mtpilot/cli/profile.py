@@ -1,6 +1,8 @@
 """`mtpilot profile`: make a ThroughputProfile from measurements, check one, join several."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +30,9 @@ _FIT_NEEDS = "a fit needs scipy: pip install 'mtpilot[analysis]'"
 
 @profile.command("fit")
 def fit(
-    file: Annotated[Path, typer.Argument(help="POINTS.csv or RECORDS.jsonl, one row for each measured batch (docs/profiles.md).")],
+    file: Annotated[
+        Path, typer.Argument(help="Evidence package (docs/evidence.md), or POINTS.csv, RECORDS.jsonl: a row for each measured batch.")
+    ],
     *,
     output: Output,
     plot: Plot = None,
@@ -50,12 +54,21 @@ def fit(
     draft_tokens: Annotated[
         int | None, typer.Option(min=1, help="Tokens drafted for each request and step: SGLang's num-draft-tokens less one.")
     ] = None,
+    route: Annotated[str | None, typer.Option(help="Of a package: take this route; default: the only one, else direct.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="Of a package: take this endpoint; default: the only one.")] = None,
+    sampling: Annotated[str | None, typer.Option(help="Of a package: greedy or sampled; default: sampled where it has both.")] = None,
     experts: Annotated[int | None, typer.Option(min=2, help="Routed experts of a layer, for a MoE.")] = None,
     active_experts: Annotated[int | None, typer.Option(min=1, help="Routed experts that a token uses.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit measured points and write the profile. What the rows tell themselves needs no option."""
+    """Fit measured points and write the profile. What the rows or the package tell themselves needs no option.
+
+    A package is verified first; one that leaks, failed, or contradicts itself becomes no profile (exit status 1).
+    """
+    from mtpilot.evidence.measured import Choice
+
     from .profile_making import Facts, make
+    from .profile_package import make_from_package
 
     told = Facts(
         model=model,
@@ -70,13 +83,27 @@ def fit(
         experts=experts,
         active_experts=active_experts,
     )
+    with _fitting(file):
+        if file.is_dir():
+            made = make_from_package(file, told, Choice(route=route, endpoint=endpoint, sampling=sampling), name=name)
+        else:
+            made = make(file, told, name=name, pair=pair, contexts=context or (), context_tokens=context_tokens)
+    _finish(made, output, plot, namespace, as_json)
+
+
+@contextmanager
+def _fitting(file: Path) -> Iterator[None]:
+    """Leave with what went wrong with the measurements of `file`."""
+    from mtpilot.evidence.plausible import ImplausibleRun
+
     try:
-        made = make(file, told, name=name, pair=pair, contexts=context or (), context_tokens=context_tokens)
+        yield
     except ImportError:
         exits.leave(_FIT_NEEDS, exits.FAILED)
+    except ImplausibleRun as error:
+        exits.leave(f"{file} becomes no profile:\n{error}", exits.FAILED)
     except (OSError, ValueError) as error:
-        exits.leave(f"{file}: {error}", exits.USAGE)
-    _finish(made, output, plot, namespace, as_json)
+        exits.leave(exits.in_words(error, file), exits.USAGE)
 
 
 @profile.command("merge")
@@ -96,7 +123,7 @@ def merge(
     try:
         found = [one for file in files for one in read_profiles(file)]
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     try:
         made = merged(found, name=name)
     except ImportError:
@@ -121,7 +148,7 @@ def check(
     try:
         documents = read_documents(file)
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     results = [check_document(document) for document in documents]
     if as_json:
         typer.echo(json.dumps({"file": str(file), "profiles": results}, indent=2, ensure_ascii=False))

@@ -44,10 +44,15 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A profile, and why its fit is an interpolation where it is one."""
+    """A profile, and why its fit is an interpolation where it is one.
+
+    step_time_mape: see `Outcome`. notes: what was left out or is odd about the measurement.
+    """
 
     named: Named
     why_interpolation: str
+    step_time_mape: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def make(path: Path, told: Facts, *, name: str | None, pair: str | None, contexts: Collection[int], context_tokens: int) -> Made:
@@ -64,14 +69,25 @@ def make(path: Path, told: Facts, *, name: str | None, pair: str | None, context
     else:
         facts, measurements = facts_of_table(rows, pair), measurements_of_table(rows, pair, contexts)
     known = told.over(facts).over(Facts(source=path.name))
+    return made_of(measurements, known, name=name, records_sha256=sha256(path.read_bytes()).hexdigest())
+
+
+def made_of(measurements: Sequence[Measurement], known: Facts, *, name: str | None, records_sha256: str) -> Made:
+    """Fit measurements of which everything is known.
+
+    Raises:
+        ValueError: a fact is missing, or the API server would refuse what comes out.
+    """
     if known.model is None or known.hardware_class is None or known.acceptance is None:
         missing = [f"--{need.replace('_', '-')}" for need in ("model", "hardware_class", "acceptance") if getattr(known, need) is None]
         raise ValueError(f"the rows do not tell everything: give {', '.join(missing)}")
     measured = _measured(measurements)
     outcome = _fit(measured, known)
-    spec = _spec(measured.curves, outcome, known, sha256(path.read_bytes()).hexdigest())
+    spec = _spec(measured.curves, outcome, known, records_sha256)
     return Made(
-        named=Named(name=name or name_of(known.model, known.hardware_class), spec=spec), why_interpolation=outcome.why_interpolation
+        named=Named(name=name or name_of(known.model, known.hardware_class), spec=spec),
+        why_interpolation=outcome.why_interpolation,
+        step_time_mape=outcome.step_time_mape,
     )
 
 

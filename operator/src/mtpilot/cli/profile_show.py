@@ -24,6 +24,7 @@ def made_document(made: "Made") -> dict[str, Any]:
         "name": made.named.name,
         **_concluded(made.named.spec),
         "whyInterpolation": made.why_interpolation or None,
+        "notes": list(made.notes),
     }
 
 
@@ -74,7 +75,9 @@ def show_check(document: Mapping[str, Any]) -> None:
 
 
 def _concluded(spec: "ThroughputProfileSpec") -> dict[str, Any]:
-    status = status_of(spec).model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"observed_generation", "message", "fit"})
+    status = status_of(spec).model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude={"observed_generation", "message", "fit", "conditions"}
+    )
     return {
         "fitWords": fit_words(spec),
         "fit": None if spec.fit is None else spec.fit.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -90,5 +93,5 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         str(document["name"]),
         f"  {document['fitWords']}{why}.",
         *(f"  {sentence}." for sentence in document["words"]),
-        *(f"  Mind: {warning}." for warning in document["warnings"]),
+        *(f"  Mind: {warning}." for warning in (*document["warnings"], *document.get("notes", ()))),
     ]

@@ -2,13 +2,17 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mtpilot.model.names import AGENT_IMAGE, HAPROXY_IMAGE
 
 from . import exits
+
+if TYPE_CHECKING:
+    from mtpilot.adapters.prometheus_access import PrometheusAccess
+    from mtpilot.controller.context import Options
 
 
 def run(  # noqa: PLR0917 - the options of a command
@@ -40,15 +44,14 @@ def run(  # noqa: PLR0917 - the options of a command
     """Run the operator until it is told to stop. Access to the cluster: KUBECONFIG, or the pod's service account."""
     if bool(namespace) == all_namespaces:
         exits.leave("say which namespaces to serve: either -A, or -n NAMESPACE (repeatable)", exits.USAGE)
+    exits.need_http("--prometheus-url", prometheus_url)
+    if prometheus_token_file is not None and prometheus_basic_auth is not None:
+        exits.leave("--prometheus-token-file and --prometheus-basic-auth exclude each other", exits.USAGE)
+    _logs(log_format, log_level)
     from mtpilot.adapters.prometheus_access import PrometheusAccess
     from mtpilot.controller.context import Options
-    from mtpilot.controller.operator import StartError, run_operator
     from mtpilot.model.snapshot import GatewayImages
-    from mtpilot.telemetry.logs import LogFormat, configure_logs
 
-    if log_format not in set(LogFormat) or log_level.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
-        exits.leave(f"no such log format or level: {log_format} {log_level}", exits.USAGE)
-    configure_logs(LogFormat(log_format), log_level.upper())
     options = Options(
         namespaces=tuple(namespace or ()),
         period_seconds=period,
@@ -57,19 +60,35 @@ def run(  # noqa: PLR0917 - the options of a command
         metrics_port=metrics_port,
         images=GatewayImages(haproxy=haproxy_image, agent=agent_image),
     )
-    if prometheus_token_file is not None and prometheus_basic_auth is not None:
-        exits.leave("--prometheus-token-file and --prometheus-basic-auth exclude each other", exits.USAGE)
     access = PrometheusAccess(token_file=prometheus_token_file, basic_auth=prometheus_basic_auth, ca_file=prometheus_ca_file)
+    _operate(
+        options, prometheus_url=prometheus_url, access=access, scrape_interval_seconds=scrape_interval, rate_window_seconds=rate_window
+    )
+
+
+def _logs(log_format: str, log_level: str) -> None:
+    from mtpilot.telemetry.logs import LogFormat, configure_logs
+
+    if log_format not in set(LogFormat) or log_level.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+        wanted = "--log-format is json or text, --log-level DEBUG, INFO, WARNING or ERROR"
+        exits.leave(f"{wanted}; not {log_format} with {log_level}", exits.USAGE)
+    configure_logs(LogFormat(log_format), log_level.upper())
+
+
+def _operate(
+    options: "Options", *, prometheus_url: str, access: "PrometheusAccess", scrape_interval_seconds: float, rate_window_seconds: float
+) -> None:
+    from mtpilot.controller.operator import StartError, run_operator
+
+    running = run_operator(
+        options,
+        prometheus_url=prometheus_url,
+        scrape_interval_seconds=scrape_interval_seconds,
+        rate_window_seconds=rate_window_seconds,
+        prometheus_access=access,
+    )
     try:
-        asyncio.run(
-            run_operator(
-                options,
-                prometheus_url=prometheus_url,
-                scrape_interval_seconds=scrape_interval,
-                rate_window_seconds=rate_window,
-                prometheus_access=access,
-            )
-        )
+        asyncio.run(running)
     except StartError as error:
         exits.leave(str(error), exits.FAILED)
     except KeyboardInterrupt:

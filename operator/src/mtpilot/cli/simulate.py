@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,26 +67,23 @@ def simulate(
     What waits is carried over, and a replica is away during its flip. Every trace and schedule meets every profile.
     """
     del list_policies
-    from mtpilot.simulate.catalogue import NAMES
-
-    chosen = policy or list(NAMES)
-    unknown = [name for name in chosen if name not in NAMES]
-    if unknown:
-        exits.leave(f"no policy {', '.join(unknown)}; there are {', '.join(NAMES)}", exits.USAGE)
+    chosen = _chosen(policy)
     if not trace and not closed:
         exits.leave("nothing to replay: --trace or --closed is needed", exits.USAGE)
+    played = _Played(
+        traces=tuple(trace or ()),
+        schedules=tuple(closed or ()),
+        replicas=replicas,
+        share=None if recorded else load,
+        output_tokens=output_tokens,
+        first_minute=first_minute,
+        minutes=minutes,
+        seed=seed,
+    )
     try:
-        calibrations = _calibrations(profile, context)
-        cases = [
-            (calibration, one)
-            for calibration in calibrations
-            for one in _loads(
-                calibration, trace or [], closed or [], replicas=replicas, share=None if recorded else load,
-                output_tokens=output_tokens, first_minute=first_minute, minutes=minutes, seed=seed,
-            )
-        ]  # fmt: skip
+        cases = [(calibration, one) for calibration in _calibrations(profile, context) for one in _loads(calibration, played)]
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     found = _compare(cases, chosen, replicas=replicas, flip_seconds=flip, guards=guards, explain=explain)
     _show(found, json_file, series=series)
     if plot is not None:
@@ -102,6 +100,16 @@ def _list_policies() -> None:
     raise typer.Exit
 
 
+def _chosen(policies: list[str] | None) -> list[str]:
+    from mtpilot.simulate.catalogue import NAMES
+
+    chosen = policies or list(NAMES)
+    unknown = [name for name in chosen if name not in NAMES]
+    if unknown:
+        exits.leave(f"no policy {', '.join(unknown)}; there are {', '.join(NAMES)}", exits.USAGE)
+    return chosen
+
+
 def _calibrations(files: list[Path], context_tokens: int) -> "list[Calibration]":
     from mtpilot.reconcile.calibrating import UnusableProfileError, calibrate
 
@@ -116,35 +124,39 @@ def _calibrations(files: list[Path], context_tokens: int) -> "list[Calibration]"
     return found
 
 
-def _loads(
-    calibration: "Calibration",
-    traces: list[Path],
-    schedules: list[Path],
-    *,
-    replicas: int,
-    share: float | None,
-    output_tokens: float,
-    first_minute: int,
-    minutes: int | None,
-    seed: int,
-) -> "Iterator[Load]":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Played:
+    """Loads and how they are played. share: of what all replicas serve in mtp mode, at a trace's 95th percentile; None: as recorded."""
+
+    traces: tuple[Path, ...]
+    schedules: tuple[Path, ...]
+    replicas: int
+    share: float | None
+    output_tokens: float
+    first_minute: int
+    minutes: int | None
+    seed: int
+
+
+def _loads(calibration: "Calibration", played: _Played) -> "Iterator[Load]":
     from mtpilot.policy.fluid import FluidFleet
     from mtpilot.simulate.loads import recorded, scaled
     from mtpilot.simulate.schedules import read_schedule
     from mtpilot.simulate.traces import read_trace
 
-    capacity = FluidFleet(calibration.curves, replicas, by_latency=False).of(replicas, 0).capacity
-    for path in traces:
+    capacity = FluidFleet(calibration.curves, played.replicas, by_latency=False).of(played.replicas, 0).capacity
+    for path in played.traces:
         trace = read_trace(path)
-        trace = trace.cut(first_minute, minutes or trace.minutes)
+        trace = trace.cut(played.first_minute, played.minutes or trace.minutes)
         if trace.minutes < 2:
-            raise ValueError(f"{path}: nothing is left of it from minute {first_minute} on")
-        if share is None:
-            yield recorded(trace, output_tokens=output_tokens)
+            raise ValueError(f"{path}: nothing is left of it from minute {played.first_minute} on")
+        if played.share is None:
+            yield recorded(trace, output_tokens=played.output_tokens)
         else:
-            yield scaled(trace, peak_tokens_per_second=share * capacity, seed=seed, output_tokens=output_tokens)
-    for path in schedules:
-        yield read_schedule(path, output_tokens=output_tokens)
+            peak = played.share * capacity
+            yield scaled(trace, peak_tokens_per_second=peak, seed=played.seed, output_tokens=played.output_tokens)
+    for path in played.schedules:
+        yield read_schedule(path, output_tokens=played.output_tokens)
 
 
 def _compare(

@@ -1,7 +1,7 @@
 """The fit of a profile's curves: the step-time model where it meets the points, else the table itself. Needs scipy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,10 +21,14 @@ WORST_MAPE = 0.10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A fit, and why it is not the step-time model where it is not (empty: it is)."""
+    """A fit, and why it is not the step-time model where it is not (empty: it is).
+
+    step_time_mape: how far that model misses the points of the worse mode in the mean, used or not; None where it could not be fitted.
+    """
 
     fit: ProfileFit
     why_interpolation: str = ""
+    step_time_mape: float | None = None
 
 
 def fit_curves(
@@ -55,8 +59,8 @@ def fit_curves(
         return _interpolation(curves, known, repeat_noise, "there are too few levels to tell the model's parameters")
     if found.mape > WORST_MAPE:
         missed = f"the step-time model misses the points of a mode by {found.mape:.0%} in the mean, more than {WORST_MAPE:.0%}"
-        return _interpolation(curves, known, repeat_noise, missed)
-    return Outcome(fit=_step_time(curves, known, found, assumed))
+        return replace(_interpolation(curves, known, repeat_noise, missed), step_time_mape=found.mape)
+    return Outcome(fit=_step_time(curves, known, found, assumed), step_time_mape=found.mape)
 
 
 def points_of(curves: Sequence[Curve], assumed_accept_length: float) -> Points:

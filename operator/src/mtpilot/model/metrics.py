@@ -21,6 +21,7 @@ class PodMetrics:
 
     running, queued: requests. generation_tokens_per_second: rate of the counter over the window. age_seconds: since the
     newest scrape. requests_per_second: finished requests. accept_length: incl. the bonus token, over the window.
+    state_slots: recurrent states that the engine has memory for; 0: its model keeps none.
     """
 
     age_seconds: float | None = None
@@ -30,6 +31,7 @@ class PodMetrics:
     prompt_tokens_per_second: float | None = None
     requests_per_second: float | None = None
     accept_length: float | None = None
+    state_slots: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, s
 from .limits import LoadLimit, load_limits
 from .looking import Look, look, pace
 from .memory import record
+from .outdated import without_outdated
 from .phrases import clock, names, percent, span
 from .predictive import DEFAULT_SETTINGS, PredictiveSettings
 from .sampling import sample
@@ -31,7 +32,6 @@ from .timing import seconds
 from .weighing import after_move
 
 _ONLY = {Verdict.MTP_ONLY: Reason.PROFILE_MTP_ONLY, Verdict.BATCH_ONLY: Reason.PROFILE_BATCH_ONLY}
-_MOVES = (Reason.CHEAPER_AFTER_MOVE, Reason.LATENCY_TARGET_MISSED, *_ONLY.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ def advise(
 
     explain: make the words and the outlook as well.
     """
+    state = without_outdated(state, calibration.curves, fleet)
     factor = pace(spec, settings)
     forget_after_seconds = FORGET_AFTER_TIME_CONSTANTS * settings.demand_time_constant_seconds * factor
     sampling = sample(demand, state, now, forget_after_seconds=max(forget_after_seconds, 60.0))

@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import PolicyState, SlotStatus
+from mtpilot.api.status import HistoryEntry, PolicyState, SlotStatus
 from mtpilot.model.decision import Decision, Demand, NoDemand
 from mtpilot.model.names import slot_name
 from mtpilot.model.plan import Action, ApplyObject, EnsureSecret, Event, EventType, Plan
 from mtpilot.model.reasons import WITHOUT_EVENT, Reason
+from mtpilot.model.slots import RolloutState
 from mtpilot.model.snapshot import Child, Manifest, Snapshot
 from mtpilot.policy.decide import decide
 from mtpilot.render.arguments import engine_image
@@ -19,6 +20,7 @@ from mtpilot.rollout.step import is_moving, resting, stamped_digest, state_of
 
 from . import conditions, history, prediction, status
 from .deletion import plan_deletion
+from .findings import Findings
 from .fleet import FleetSteps, desired_mix, rollout_context, step_fleet
 from .observe import fleet_state, flip_seconds, policy_state, read_demand, recent_moves
 from .profiles import Selection, select
@@ -107,52 +109,54 @@ def _children(snapshot: Snapshot, wanted: tuple[Manifest | EnsureSecret, ...]) -
 
 def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
     """Status, events and the plan around the tick's actions."""
-    service = snapshot.service
-    lines = _lines(snapshot, tick, now)
+    before = snapshot.service.status
+    entries = history.merge(before.history, _states(snapshot, tick))
+    new = status.build(_parts(_findings(snapshot, tick, now), entries, now), now)
+    moving = any(step.moving for step in tick.steps.steps.values()) or bool(tick.steps.actions)
+    return Plan(
+        actions=(*tick.children, *tick.steps.actions),
+        status=new,
+        write_status=status.worth_a_write(before, new, now),
+        events=(*history.events(before.history, entries), *tick.steps.events, *_hold_events(snapshot, tick)),
+        requeue_seconds=MOVING_SECONDS if moving else PERIOD_SECONDS,
+    )
+
+
+def _states(snapshot: Snapshot, tick: Tick) -> dict[str, RolloutState]:
+    """Rollout state of every slot after the tick, those that it creates too."""
     states = {slot.name: step.state if (step := tick.steps.steps.get(slot.name)) else state_of(slot) for slot in snapshot.slots}
-    states |= {slot_name(service.name, index): state for index, _, state in tick.steps.created}
-    entries = history.merge(service.status.history, states)
+    return states | {slot_name(snapshot.service.name, index): state for index, _, state in tick.steps.created}
+
+
+def _findings(snapshot: Snapshot, tick: Tick, now: datetime) -> Findings:
     policy = _policy(snapshot, tick, now)
-    mix, remedy = desired_mix(snapshot.slots), first_remedy(snapshot, tick.selection, policy)
-    found = conditions.Findings(
+    return Findings(
         snapshot=snapshot,
-        slots=lines,
-        mix=mix,
+        slots=_lines(snapshot, tick, now),
+        mix=desired_mix(snapshot.slots),
         demand=tick.demand,
         decision=tick.decision,
         policy=policy,
         selection=tick.selection,
-        remedy=remedy,
+        remedy=first_remedy(snapshot, tick.selection, policy),
         templates=tick.templates,
         problem=tick.problem,
     )
-    hardware = snapshot.hardware
-    outlook = tick.decision.outlook if tick.decision is not None else None
-    parts = status.Parts(
-        snapshot=snapshot,
-        slots=lines,
-        mix=mix,
-        demand=tick.demand,
-        decision=tick.decision,
-        policy=policy,
+
+
+def _parts(found: Findings, entries: tuple[HistoryEntry, ...], now: datetime) -> status.Parts:
+    service, hardware = found.snapshot.service, found.snapshot.hardware
+    outlook = found.decision.outlook if found.decision is not None else None
+    return status.Parts(
+        found=found,
         history=entries,
         conditions=conditions.build(found, now),
         median_flip_seconds=flip_seconds(service.status.model_copy(update={"history": entries})),
         image=engine_image(service.spec, hardware.spec) if hardware else None,
         served_name=served_name(service.spec.model),
-        profile=prediction.profile_in_use(tick.selection, remedy),
+        profile=prediction.profile_in_use(found.selection, found.remedy),
         loop=prediction.loop_seen(outlook),
         outlook=prediction.outlook_seen(outlook),
-        problem=tick.problem[0] if tick.problem else None,
-    )
-    new = status.build(parts, now)
-    moving = any(step.moving for step in tick.steps.steps.values()) or bool(tick.steps.actions)
-    return Plan(
-        actions=(*tick.children, *tick.steps.actions),
-        status=new,
-        write_status=status.worth_a_write(service.status, new, now),
-        events=(*history.events(service.status.history, entries), *tick.steps.events, *_hold_events(snapshot, tick)),
-        requeue_seconds=MOVING_SECONDS if moving else PERIOD_SECONDS,
     )
 
 

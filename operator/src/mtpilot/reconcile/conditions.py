@@ -4,14 +4,13 @@ Messages carry no numbers that move by themselves, so that a steady service caus
 and in the decision.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from mtpilot.api.status import Condition, ConditionStatus, ConditionType, PolicyState, SlotPhase, SlotStatus
+from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.status import Condition, ConditionType, SlotPhase
 from mtpilot.api.throughput_profile import Acceptance
 from mtpilot.model.calibration import Calibration
-from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
+from mtpilot.model.decision import NoDemand
 from mtpilot.model.names import gateway_name
 from mtpilot.model.reasons import Reason
 from mtpilot.model.snapshot import Snapshot
@@ -20,27 +19,11 @@ from mtpilot.policy.refine import DRIFT_SHARE
 from mtpilot.rollout.choose import pods_of
 from mtpilot.rollout.pods import IMAGE_REASONS, live, trouble
 
+from .findings import Findings
 from .history import timestamp
-from .profiles import Selection
 
 Finding = tuple[ConditionStatus, str, str]
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What a tick found out besides the snapshot. templates: digests of what the present spec renders."""
-
-    snapshot: Snapshot
-    slots: Sequence[SlotStatus]
-    mix: Mix
-    demand: Demand | NoDemand
-    decision: Decision | None
-    policy: PolicyState
-    selection: Selection
-    remedy: str | None  # where slots are what binds
-    templates: frozenset[str] = frozenset()
-    problem: tuple[str, str] | None = None  # reason and message of a spec that cannot be carried out
 
 
 def build(found: Findings, now: datetime) -> tuple[Condition, ...]:

@@ -88,6 +88,7 @@ def fleet_state(snapshot: Snapshot, context: Context, now: datetime) -> FleetSta
         gpus_per_replica=hardware.spec.gpu.per_replica if hardware else 1,
         median_flip_seconds=flip_seconds(snapshot.service.status),
         mtp_digest=context.templates.digest(Mode.MTP),
+        batch_digest=context.templates.digest(Mode.BATCH),
         expected_flip_seconds=expected_flip_seconds(snapshot),
         last_move_to=moved_to,
     )

@@ -2,13 +2,12 @@
 
 from datetime import timedelta
 
-from mtpilot.api.inference_service import MixSpec
 from mtpilot.api.status import LoopStatus, MixCostStatus, OutlookStatus, ProfileInUseStatus
 from mtpilot.api.types import format_duration
-from mtpilot.model.decision import Mix, MixCost, Outlook
+from mtpilot.model.decision import MixCost, Outlook
 
 from .profiles import Selection
-from .status import two_digits
+from .status import mix_spec, two_digits
 
 
 def profile_in_use(selection: Selection, remedy: str | None) -> ProfileInUseStatus:
@@ -19,7 +18,7 @@ def profile_in_use(selection: Selection, remedy: str | None) -> ProfileInUseStat
         return ProfileInUseStatus(message=message, first_remedy=remedy)
     return ProfileInUseStatus(
         name=calibration.profile,
-        context_bucket=calibration.context_tokens,
+        context_tokens=calibration.context_tokens,
         crossover=two_digits(calibration.crossover) if calibration.crossover is not None else None,
         above=calibration.above,
         bound=calibration.bound,
@@ -43,19 +42,15 @@ def outlook_seen(outlook: Outlook | None) -> OutlookStatus | None:
         staying=_cost(outlook.staying),
         moves=tuple(_cost(move) for move in outlook.moves),
         price_of_return=two_digits(outlook.price_of_return),
-        best=_mix(outlook.best),
+        best=mix_spec(outlook.best),
         draws_better=_optional(outlook.draws_better),
         batch_above_tokens_per_second=_optional(outlook.batch_above_tokens_per_second),
         mtp_below_tokens_per_second=_optional(outlook.mtp_below_tokens_per_second),
     )
 
 
-def _mix(mix: Mix) -> MixSpec:
-    return MixSpec(mtp=mix.mtp, batch=mix.batch)
-
-
 def _cost(cost: MixCost) -> MixCostStatus:
-    return MixCostStatus(mix=_mix(cost.mix), request_minutes=two_digits(cost.request_minutes), feasible=cost.feasible)
+    return MixCostStatus(mix=mix_spec(cost.mix), request_minutes=two_digits(cost.request_minutes), feasible=cost.feasible)
 
 
 def _optional(value: float | None) -> str | None:

@@ -29,20 +29,20 @@ def first_remedy(snapshot: Snapshot, selection: Selection, policy: PolicyState) 
         return None
     requested = snapshot.service.spec.modes.mtp.max_running_requests
     effective = _effective(snapshot) or policy.mtp_slots or requested
-    launch, hybrid = _running(snapshot)
+    launch, flags_of_states = _running(snapshot)
+    keeps = _keeps_states(snapshot)
     first = remedy(
-        mode=Mode.MTP,
         effective_slots=effective,
         requested_slots=requested,
         limit=limit_of(effective, requested),
         launch=launch,
-        hybrid=hybrid,
+        hybrid=flags_of_states if keeps is None else keeps,
     )
     return f"mtp is short of slots: {first}; a flip comes second" if first is not None else None
 
 
 def _running(snapshot: Snapshot) -> tuple[Launch | None, bool | None]:
-    """Mtp's arguments, and whether the model keeps recurrent states: flags about them say so, without any it is not known."""
+    """Mtp's arguments, and whether they speak of recurrent states; None: they do not, which says nothing of the model."""
     flags = running_options(snapshot.service, snapshot.hardware, Mode.MTP)
     if flags is None:
         return None, None
@@ -51,6 +51,13 @@ def _running(snapshot: Snapshot) -> tuple[Launch | None, bool | None]:
         return launch_from_flags(flags), hybrid
     except NotCovered:
         return None, hybrid
+
+
+def _keeps_states(snapshot: Snapshot) -> bool | None:
+    """Whether the model keeps recurrent states, by what any of its engines reports; None: none has yet."""
+    metrics = snapshot.metrics
+    found = [pod.state_slots for pod in metrics.pods.values() if pod.state_slots is not None] if metrics is not None else []
+    return any(slots > 0 for slots in found) if found else None
 
 
 def _effective(snapshot: Snapshot) -> int | None:

@@ -21,14 +21,13 @@ from mtpilot.api.status import (
     InferenceServiceStatus,
     LoopStatus,
     OutlookStatus,
-    PolicyState,
     ProfileInUseStatus,
     SlotPhase,
     SlotStatus,
     SummaryStatus,
 )
 from mtpilot.api.types import format_duration
-from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
+from mtpilot.model.decision import Demand, Mix, NoDemand
 from mtpilot.model.metrics import MetricsView
 from mtpilot.model.names import selector
 from mtpilot.model.reasons import QUIET, Reason
@@ -36,6 +35,7 @@ from mtpilot.model.slots import Pod, RolloutState
 from mtpilot.model.snapshot import Service, Snapshot
 from mtpilot.rollout.context import Step
 
+from .findings import Findings
 from .history import timestamp
 from .templates import running_flags
 
@@ -47,14 +47,9 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a tick produced, ready to be put together."""
+    """What a tick found, and what was made of it: ready to be put together."""
 
-    snapshot: Snapshot
-    slots: tuple[SlotStatus, ...]
-    mix: Mix
-    demand: Demand | NoDemand
-    decision: Decision | None
-    policy: PolicyState
+    found: Findings
     history: tuple[HistoryEntry, ...]
     conditions: tuple[Condition, ...]
     median_flip_seconds: float | None
@@ -63,7 +58,6 @@ class Parts:
     profile: ProfileInUseStatus
     loop: LoopStatus | None = None
     outlook: OutlookStatus | None = None
-    problem: str | None = None  # reason for which nothing can be done
 
 
 def two_digits(value: float) -> str:
@@ -72,6 +66,10 @@ def two_digits(value: float) -> str:
         return "0"
     text = f"{float(f'{value:.2g}'):.6f}".rstrip("0").rstrip(".")
     return text or "0"
+
+
+def mix_spec(mix: Mix) -> MixSpec:
+    return MixSpec(mtp=mix.mtp, batch=mix.batch)
 
 
 def slot_status(name: str, step: Step, mode: Any, pods: Sequence[Pod], snapshot: Snapshot) -> SlotStatus:
@@ -97,20 +95,21 @@ def created_status(name: str, state: RolloutState, now: datetime) -> SlotStatus:
 
 def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
     """The whole status."""
-    service = parts.snapshot.service
-    serving = sum(slot.phase is SlotPhase.SERVING for slot in parts.slots)
-    demand = _demand(parts.demand, parts.snapshot.metrics)
+    found = parts.found
+    service, slots = found.snapshot.service, found.slots
+    serving = sum(slot.phase is SlotPhase.SERVING for slot in slots)
+    demand = _demand(found.demand, found.snapshot.metrics)
     decision = _decision(parts, service.status.decision, now)
-    recommended = parts.decision.recommended if parts.decision else None
+    recommended = found.decision.recommended if found.decision else None
     return InferenceServiceStatus(
         observed_generation=service.generation,
-        replicas=len(parts.slots),
+        replicas=len(slots),
         selector=selector(service.name),
-        mix=MixSpec(mtp=parts.mix.mtp, batch=parts.mix.batch),
-        recommended=MixSpec(mtp=recommended.mtp, batch=recommended.batch) if recommended else None,
-        slots=parts.slots,
+        mix=mix_spec(found.mix),
+        recommended=mix_spec(recommended) if recommended else None,
+        slots=slots,
         demand=demand,
-        policy=parts.policy,
+        policy=found.policy,
         decision=decision,
         loop=parts.loop,
         profile=parts.profile,
@@ -120,11 +119,11 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
         history=parts.history,
         effective=_effective(service, parts),
         summary=SummaryStatus(
-            mix=str(parts.mix),
+            mix=str(found.mix),
             recommended=str(recommended) if recommended else "",
             ready=f"{serving}/{service.spec.replicas}",
             load=_load(demand),
-            reason=parts.problem or (decision.reason if decision else ""),
+            reason=found.problem[0] if found.problem else decision.reason if decision else "",
         ),
         conditions=parts.conditions,
     )
@@ -140,7 +139,7 @@ def _effective(service: Service, parts: Parts) -> EffectiveStatus:
         image=parts.image,
         served_name=parts.served_name,
         strategy=_strategy(spec),
-        flags_sha256=running_flags(service, parts.snapshot.hardware),
+        flags_sha256=running_flags(service, parts.found.snapshot.hardware),
     )
 
 
@@ -171,7 +170,7 @@ def _load(demand: DemandStatus | None) -> str:
 
 
 def _decision(parts: Parts, before: DecisionStatus | None, now: datetime) -> DecisionStatus | None:
-    decision = parts.decision
+    decision = parts.found.decision
     if decision is None:
         return None
     same = before is not None and before.reason == decision.reason and before.at is not None

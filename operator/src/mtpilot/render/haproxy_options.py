@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mtpilot.api.inference_service import Affinity, InferenceServiceSpec
+from mtpilot.api.gateway import Affinity
+from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.model.names import ENGINE_CONTAINER
 
 from .environment import KEEP_ALIVE_SECONDS, KEEP_ALIVE_VARIABLE

@@ -4,7 +4,7 @@ Users write one form of source (api.md); SGLang takes a hub id, a local path or 
 fixed place, so that a path in a spec means the same on a claim and on a host path.
 """
 
-from mtpilot.api.inference_service import ModelSpec
+from mtpilot.api.model import ModelSpec
 
 from .errors import InvalidArguments
 

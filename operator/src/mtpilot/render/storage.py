@@ -6,7 +6,7 @@ for tensor parallelism. The cache keeps weights between the starts that flips co
 
 from typing import Any
 
-from mtpilot.api.inference_service import ModelCache
+from mtpilot.api.model import ModelCache
 
 from .model_source import CACHE_PATH
 
