@@ -31,9 +31,10 @@ def absence_of(forecast_) -> float:
     return costs[1] - costs[0]
 
 
-def choice_of(regret: Regret, found=None, **memory: float) -> Choice:
+def choice_of(regret: Regret, found=None, *, price_to_batch: float | None = None) -> Choice:
     found = found or lone()
-    return choose_with_regret(DEFAULT_SETTINGS, Memory(regret=regret, **memory), found, found.costs([0, 1]), STAY)
+    memory = Memory(regret=regret, price_to_batch=price_to_batch)
+    return choose_with_regret(DEFAULT_SETTINGS, memory, found, found.costs([0, 1]), STAY)
 
 
 def test_regret_is_what_the_other_mode_would_have_saved():
