@@ -1,5 +1,7 @@
 """A cluster in a few lines, for the pure core: Deployments with Recreate, pods that load and drain, engines with requests.
 
+A LeaderWorkerSet is one of them here, since only its leader is seen.
+
 It carries out plan actions as the API server would (uid preconditions, one write at a time) and can be stopped after any
 action, which is how an operator dies. Real clusters are for the integration tests; this one runs thousands of histories.
 """
@@ -15,7 +17,7 @@ from mtpilot.api.status import InferenceServiceStatus, PolicyState
 from mtpilot.model.metrics import GatewayMetrics, MetricsView, PodMetrics
 from mtpilot.model.names import ANNOTATION_DIGEST, ANNOTATION_ROLLOUT_STATE, LABEL_MODE, LABEL_TEMPLATE_DIGEST
 from mtpilot.model.plan import Action, ApplyObject, DeleteObject, EnsureSecret, Plan, ReleaseService, SetRolloutState, SetServing
-from mtpilot.model.slots import EngineLoad, Pod, Slot, TemplateRevision, decode_state, encode_state
+from mtpilot.model.slots import EngineLoad, Pod, Slot, SlotKind, TemplateRevision, decode_state, encode_state
 from mtpilot.model.snapshot import Child, HardwareView, Manifest, Profile, Service, Snapshot
 from mtpilot.ports import ClusterError
 from mtpilot.reconcile import plan
@@ -63,8 +65,14 @@ class Deployment:
 
     @property
     def labels(self) -> dict[str, str]:
-        labels: dict[str, str] = self.manifest["spec"]["template"]["metadata"]["labels"]
+        spec = self.manifest["spec"]
+        pod = spec["template"] if "template" in spec else spec["leaderWorkerTemplate"]["leaderTemplate"]
+        labels: dict[str, str] = pod["metadata"]["labels"]
         return labels
+
+    @property
+    def kind(self) -> SlotKind:
+        return SlotKind(self.manifest["kind"])
 
 
 @dataclass
@@ -196,6 +204,7 @@ class World:
             name=deployment.name,
             index=int(deployment.name.rsplit("r", 1)[1]),
             uid=deployment.uid,
+            kind=deployment.kind,
             mode=Mode(deployment.labels[LABEL_MODE]),
             digest=deployment.labels[LABEL_TEMPLATE_DIGEST],
             replicas=1,
@@ -258,9 +267,9 @@ class World:
                 self._apply(manifest)
             case EnsureSecret(manifest=manifest):
                 self.children.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
-            case SetRolloutState(slot=name, uid=uid, state=state):
+            case SetRolloutState(slot=name, kind=kind, uid=uid, state=state):
                 deployment = self.deployments[name]
-                assert deployment.uid == uid
+                assert (deployment.uid, deployment.kind) == (uid, kind)
                 metadata = deployment.manifest["metadata"]
                 annotations = metadata["annotations"] | {ANNOTATION_ROLLOUT_STATE: encode_state(state)}
                 deployment.manifest = deployment.manifest | {"metadata": metadata | {"annotations": annotations}}
@@ -282,12 +291,17 @@ class World:
                 raise ClusterError("exceeded quota")
             known = self.deployments[name] = Deployment(name, self.uid(), manifest, self.now)
         before = known.labels[LABEL_TEMPLATE_DIGEST]
+        assert known.manifest["kind"] == manifest["kind"]
         known.manifest = manifest
         after = known.labels[LABEL_TEMPLATE_DIGEST]
         if before != after or not known.revisions:
             known.revisions = [revision for revision in known.revisions if revision.digest != after]
             known.revisions.append(
-                TemplateRevision(digest=after, mode=Mode(known.labels[LABEL_MODE]), template=manifest["spec"]["template"])
+                TemplateRevision(
+                    digest=after,
+                    mode=Mode(known.labels[LABEL_MODE]),
+                    template=manifest["spec"].get("template") or manifest["spec"]["leaderWorkerTemplate"],
+                )
             )
             if before != after:
                 self._count_lost(name)
@@ -297,8 +311,7 @@ class World:
         self.lost += sum(pod.ready and pod.serving for pod in self.pods.values() if pod.slot == name)
 
     def _delete(self, kind: str, name: str, uid: str) -> None:
-        assert kind == "Deployment"
-        assert self.deployments[name].uid == uid
+        assert (self.deployments[name].kind, self.deployments[name].uid) == (kind, uid)
         self._count_lost(name)
         del self.deployments[name]
         for pod in list(self.pods.values()):

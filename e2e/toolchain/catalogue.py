@@ -102,6 +102,12 @@ _ALL = (
         source=GoPackage(package="github.com/prometheus/prometheus/cmd/promtool", output="promtool", module="gomod_promtool"),
         at_least=(2, 40),
     ),
+    Tool(
+        name="lws-controller",
+        source=GoPackage(package="sigs.k8s.io/lws/cmd", output="cmd", module="gomod_lws"),
+        version_argument="--help",  # it knows no version; go.mod does
+        at_least=(0, 0),
+    ),
 )
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}

@@ -56,7 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Install the tools before the first test: a cold build takes minutes and must not count against a test's time-out."""
     if not session.config.option.collectonly and any("local_cluster" in getattr(item, "fixturenames", ()) for item in session.items):
-        toolchain.ensure(CLUSTER_TOOLS)
+        groups = any("leader_worker_set" in getattr(item, "fixturenames", ()) for item in session.items)
+        toolchain.ensure([*CLUSTER_TOOLS, *(["lws-controller"] if groups else [])])
 
 
 @pytest.fixture(scope="session")

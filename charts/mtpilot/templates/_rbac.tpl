@@ -20,6 +20,12 @@
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [get, list]
+- apiGroups: [leaderworkerset.x-k8s.io] # replicas over several nodes
+  resources: [leaderworkersets]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [apps]
+  resources: [statefulsets, controllerrevisions] # LeaderWorkerSet's own: whose pod it is, what served before
+  verbs: [list]
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, patch] # patch: the serving label

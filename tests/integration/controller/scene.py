@@ -61,6 +61,7 @@ class Scene:
             "inferenceservices": "/apis/mtpilot.dev/v1alpha1",
             "throughputprofiles": "/apis/mtpilot.dev/v1alpha1",
             "deployments": "/apis/apps/v1",
+            "leaderworkersets": "/apis/leaderworkerset.x-k8s.io/v1",
             "roles": "/apis/rbac.authorization.k8s.io/v1",
         }
         groups |= {"rolebindings": groups["roles"], "poddisruptionbudgets": "/apis/policy/v1"}

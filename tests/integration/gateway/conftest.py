@@ -18,6 +18,8 @@ from tests.integration.gateway.haproxy import HAProxy
 from tests.integration.gateway.stage import Stage
 from tests.unit.render.samples import service, small_spec
 
+MOST_REPLICAS = 64  # of a spec; its pool has a server for a hundred pods and more
+
 # NB: 127.64.0.0 and up; pods of the local cluster live lower. The process id keeps parallel test runs apart.
 _numbers = itertools.count(1)
 
@@ -62,6 +64,7 @@ async def new_stage(haproxy_binary: Path) -> AsyncIterator[Callable[..., Awaitab
     async def start(
         *,
         queue_timeout: str = "30s",
+        replicas: int = 2,
         agent: bool = True,
         change: Callable[[str], str] = str,
         prepare: Callable[[Path], None] = lambda _: None,
@@ -69,7 +72,7 @@ async def new_stage(haproxy_binary: Path) -> AsyncIterator[Callable[..., Awaitab
         **gateway: Any,
     ) -> Stage:
         engine = {"env": [{"name": name, "value": value} for name, value in (engine_env or {}).items()]}
-        spec = service(small_spec(gateway={"replicas": 1, "queueTimeout": queue_timeout, **gateway}, engine=engine)).spec
+        spec = service(small_spec(replicas=replicas, gateway={"replicas": 1, "queueTimeout": queue_timeout, **gateway}, engine=engine)).spec
         folder = Path(tempfile.mkdtemp(prefix="gateway-"))  # NB: a socket's path has at most 107 bytes; tmp_path may be longer
         prepare(folder)
         haproxy = HAProxy(binary=haproxy_binary, folder=folder, address=fresh_address(), config=change(haproxy_config("chat", spec)))

@@ -32,6 +32,7 @@ class Engine:
     aborted: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     headers: list[tuple[str, ...]] = field(default_factory=list)
+    request_ids: list[list[str]] = field(default_factory=list)
     running: int = 0
     most: int = 0
     break_off: bool = False
@@ -74,6 +75,7 @@ class Engine:
         assert request.transport is not None
         self.connections.add(request.transport)
         self.headers.append(tuple(request.headers))
+        self.request_ids.append(request.headers.getall("x-request-id", []))
         if self.break_off:
             request.transport.abort()
         async with _Running(self, marker):

@@ -1,11 +1,14 @@
 """Which mode takes a request: the rule, measured on the real HAProxy."""
 
 import asyncio
+import re
 from typing import Any
 
 from tests.integration.gateway.conftest import fresh_address
 from tests.integration.gateway.stage import Stage, until
 from tests.unit.gateway.pods import pod
+
+MADE_ID = re.compile("[0-9a-f]{12}-[0-9]+")
 
 
 async def mixed(stage: Stage, new_engine: Any, *, limit: int | None, mtp_slots: int = 8, batch_slots: int = 32) -> tuple[Any, Any]:
@@ -155,7 +158,12 @@ async def test_a_request_has_an_id_in_and_out(stage, new_engine) -> None:
     assert kept.headers["x-mtpilot-mode"] == "mtp"
     made = [(await stage.post("made")).headers["x-request-id"] for _ in range(2)]
     assert len(set(made)) == 2
-    for unsafe in ("a b", "x" * 200, "é", '"'):
+    assert all(MADE_ID.fullmatch(one) for one in made)
+    assert engine.request_ids == [["client-1.a:b_2"], [made[0]], [made[1]]]
+    for unsafe in ("a b", "x" * 200, "é", '"', ""):
         answer = await stage.post("unsafe", x_request_id=unsafe)
-        assert len(answer.headers["x-request-id"]) == 36, unsafe
-    assert len((await stage.get("/unknown")).headers["x-request-id"]) == 36
+        assert MADE_ID.fullmatch(answer.headers["x-request-id"]), unsafe
+        assert engine.request_ids[-1] == [answer.headers["x-request-id"]]
+    await stage.session.post(f"{stage.haproxy.url}/v1/chat/completions", headers=[("x-request-id", "one"), ("x-request-id", "two")])
+    assert engine.request_ids[-1] == ["two"], "one request has one id"
+    assert MADE_ID.fullmatch((await stage.get("/unknown")).headers["x-request-id"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from mtpilot.gateway.pods import ServerState
-from tests.integration.gateway.conftest import fresh_address
+from tests.integration.gateway.conftest import MOST_REPLICAS, fresh_address
 from tests.integration.gateway.engine import PORT
 from tests.integration.gateway.stage import Stage, until
 from tests.unit.gateway.pods import pod
@@ -76,7 +76,7 @@ async def agent(stage: Stage, addresses: list[str]) -> AsyncIterator[int]:
 
 
 async def test_two_thousand_streams_over_a_hundred_replicas(new_stage) -> None:
-    stage = await new_stage(agent=False)
+    stage = await new_stage(agent=False, replicas=MOST_REPLICAS)
     engines, addresses = Engines(), [fresh_address() for _ in range(REPLICAS)]
     server = await asyncio.start_server(engines.serve, addresses, PORT, backlog=1024)
     async with server, agent(stage, addresses) as agent_pid:

@@ -5,7 +5,7 @@ from statistics import quantiles
 from typing import Any
 
 from mtpilot.gateway.pods import ServerState
-from tests.integration.gateway.conftest import fresh_address
+from tests.integration.gateway.conftest import MOST_REPLICAS, fresh_address
 from tests.integration.gateway.stage import until
 from tests.unit.gateway.pods import pod
 
@@ -34,7 +34,8 @@ async def test_a_reload_drops_nothing(stage, new_engine) -> None:
     assert stage.agent.ready
 
 
-async def test_a_change_among_a_hundred_replicas_is_there_within_half_a_second(stage) -> None:
+async def test_a_change_among_a_hundred_replicas_is_there_within_half_a_second(new_stage) -> None:
+    stage = await new_stage(replicas=MOST_REPLICAS)
     stage.limits.limit = 2
     addresses = [fresh_address() for _ in range(100)]
 
@@ -64,4 +65,4 @@ async def test_a_change_among_a_hundred_replicas_is_there_within_half_a_second(s
             stage.say(*pods(gone))
             await until(there)
             seconds.append(time.monotonic() - began)
-    assert quantiles(seconds, n=100)[98] < 0.5, seconds
+    assert quantiles(seconds, n=100, method="inclusive")[98] < 0.5, seconds

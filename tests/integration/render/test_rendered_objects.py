@@ -13,6 +13,7 @@ from e2e.clusters.local import LocalCluster
 from mtpilot.api.inference_service import Mode
 from mtpilot.model.names import FIELD_MANAGER, LABEL_TEMPLATE_DIGEST
 from mtpilot.model.plan import EnsureSecret
+from mtpilot.model.slots import SlotKind
 from mtpilot.model.snapshot import HardwareView, Manifest
 from mtpilot.render.children import render_children
 from mtpilot.render.slot import render_slot, slot_from_template
@@ -50,7 +51,8 @@ async def test_a_slot_goes_over_and_back_without_a_third_template(local_cluster:
     service, hardware = replace(CHAT.service, namespace=namespace), nowhere(CHAT.hardware)
 
     def slot(mode: Mode, template: dict[str, Any] | None = None) -> Manifest:
-        made = render_slot(service, hardware, 0, mode) if template is None else slot_from_template(service, 0, mode, template)
+        kind = SlotKind.DEPLOYMENT
+        made = render_slot(service, hardware, 0, mode) if template is None else slot_from_template(service, kind, 0, mode, template)
         return deepcopy(made | {"metadata": {name: part for name, part in made["metadata"].items() if name != "ownerReferences"}})
 
     async def replica_sets(count: int) -> dict[str, Manifest]:

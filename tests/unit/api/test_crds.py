@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
 from mtpilot.api.crds import HARDWARE_CLASS, INFERENCE_SERVICE, KINDS, THROUGHPUT_PROFILE, Kind, crd
+from mtpilot.api.reference import rows
 
 
 def version(kind: Kind) -> dict[str, Any]:
@@ -58,6 +58,6 @@ def test_columns_of_get():
 
 
 def test_a_mean_context_has_one_name():
-    texts = [line.strip() for kind in KINDS for line in yaml.safe_dump(crd(kind)).splitlines()]
-    names = {line.rstrip(":") for line in texts if line.lower().startswith("context") and line.endswith(":")}
+    paths = [row.path for kind in KINDS for row in rows(version(kind)["schema"]["openAPIV3Schema"])]
+    names = {path.rpartition(".")[2] for path in paths if path.rpartition(".")[2].startswith("context")}
     assert names == {"contextTokens", "contextLength", "contextNanoseconds", "contexts"}

@@ -31,7 +31,9 @@ def test_evictions_take_one_engine_at_a_time_and_broken_ones_freely() -> None:
     spec = render_disruption_budget(SERVICE)["spec"]
     assert spec["maxUnavailable"] == 1
     assert spec["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-    assert spec["selector"] == {"matchLabels": {"mtpilot.dev/service": "chat", "mtpilot.dev/component": "engine"}}
+    (component,) = spec["selector"]["matchExpressions"]
+    assert spec["selector"]["matchLabels"] == {"mtpilot.dev/service": "chat"}
+    assert component == {"key": "mtpilot.dev/component", "operator": "In", "values": ["engine", "engine-worker"]}
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)

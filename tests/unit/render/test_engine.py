@@ -126,10 +126,9 @@ def test_gpus_come_from_the_class_and_other_resources_from_the_spec() -> None:
             template(on=on, engine={"resources": wrong})
 
 
-def test_a_replica_over_several_nodes_is_refused_by_name() -> None:
+def test_every_node_of_a_replica_asks_for_its_share_of_the_gpus() -> None:
     on = hardware({"gpu": {"perReplica": 16, "memory": "141Gi"}, "nodesPerReplica": 2})
-    with pytest.raises(InvalidArguments, match=r"^HardwareClass spec\.nodesPerReplica: "):
-        template(on=on)
+    assert engine(template(on=on))["resources"]["requests"] == {"nvidia.com/gpu": "8"}
 
 
 def test_placement_follows_the_class_and_spreads_softly() -> None:

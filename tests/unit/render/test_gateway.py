@@ -156,3 +156,9 @@ def test_connections_are_used_again_only_where_no_engine_closes_first(changes: d
     config = haproxy_config("chat", service(small_spec(**changes)).spec)
     assert ("http-reuse safe" in config) is keeps
     assert ("option http-server-close" in config) is not keeps
+
+
+@pytest.mark.parametrize(("replicas", "servers"), [(0, 16), (1, 16), (8, 16), (9, 32), (16, 32), (64, 128)])
+def test_every_replica_has_room_for_a_surge_pod(replicas: int, servers: int) -> None:
+    config = haproxy_config("chat", service(small_spec(replicas=replicas)).spec)
+    assert config.count(f"server-template r 0-{servers - 1} ") == 2, "the pool and the lane"

@@ -7,6 +7,7 @@ import pytest
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.model.names import ANNOTATION_DIGEST, LABEL_MODE, LABEL_SERVICE, LABEL_SLOT, LABEL_TEMPLATE_DIGEST
+from mtpilot.model.slots import SlotKind
 from mtpilot.render.digest import object_digest
 from mtpilot.render.slot import render_slot, slot_from_template, template_digest
 
@@ -71,7 +72,7 @@ def test_a_replicasets_template_becomes_the_same_deployment_again() -> None:
     stored = deepcopy(rendered["spec"]["template"])
     stored["metadata"]["labels"]["pod-template-hash"] = "5d4f"
     stored["metadata"]["creationTimestamp"] = None
-    assert slot_from_template(SERVICE, 0, Mode.MTP, stored) == rendered
+    assert slot_from_template(SERVICE, SlotKind.DEPLOYMENT, 0, Mode.MTP, stored) == rendered
     assert "pod-template-hash" in stored["metadata"]["labels"]
 
 
@@ -79,7 +80,7 @@ def test_a_rollback_keeps_the_digest_although_the_api_server_filled_in_defaults(
     rendered = render_slot(SERVICE, HARDWARE, 0, Mode.MTP)
     stored = deepcopy(rendered["spec"]["template"])
     stored["spec"]["dnsPolicy"] = "ClusterFirst"
-    back = slot_from_template(SERVICE, 0, Mode.MTP, stored)
+    back = slot_from_template(SERVICE, SlotKind.DEPLOYMENT, 0, Mode.MTP, stored)
     assert back["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
     assert back["spec"]["template"]["metadata"]["labels"] == rendered["spec"]["template"]["metadata"]["labels"]
     assert back["metadata"]["annotations"] != rendered["metadata"]["annotations"]

@@ -64,7 +64,7 @@ def describe_action(action: "Action") -> str:
         case EnsureSecret():
             return f"create Secret {action.manifest['metadata']['name']} unless it is there"
         case SetRolloutState():
-            return f"write on Deployment {action.slot}: {encode_state(action.state)}"
+            return f"write on {action.kind} {action.slot}: {encode_state(action.state)}"
         case SetServing():
             return f"{'give traffic to' if action.serving else 'take traffic from'} pod {action.pod}"
         case DeleteObject():

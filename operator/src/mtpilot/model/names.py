@@ -12,7 +12,7 @@ FINALIZER = f"{GROUP}/finalizer"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "mtpilot"
 LABEL_SERVICE = f"{GROUP}/service"
-LABEL_COMPONENT = f"{GROUP}/component"  # engine | gateway
+LABEL_COMPONENT = f"{GROUP}/component"  # engine | engine-worker | gateway
 LABEL_SLOT = f"{GROUP}/slot"  # chat-r0
 LABEL_MODE = f"{GROUP}/mode"  # mtp | batch
 LABEL_SERVING = f"{GROUP}/serving"  # "false": the gateway sends no new request
@@ -22,6 +22,7 @@ ANNOTATION_DIGEST = f"{GROUP}/digest"  # of the rendered object, to apply only w
 ANNOTATION_ROLLOUT_STATE = f"{GROUP}/rollout-state"  # JSON of model.slots.RolloutState
 
 COMPONENT_ENGINE = "engine"
+COMPONENT_WORKER = "engine-worker"  # a further node of a replica: no client, gateway or Prometheus looks for it
 COMPONENT_GATEWAY = "gateway"
 
 ENGINE_CONTAINER = "engine"
@@ -39,7 +40,7 @@ def slot_name(service: str, index: int) -> str:
 
 
 def slot_index(service: str, name: str) -> int | None:
-    """The index of a slot's Deployment name, or None where the name is not one of ours."""
+    """The index of a slot's object name, or None where the name is not one of ours."""
     prefix = f"{service}-r"
     suffix = name.removeprefix(prefix)
     return int(suffix) if name.startswith(prefix) and suffix.isdecimal() else None
@@ -64,6 +65,11 @@ ADMIN_SECRET_KEY = "admin-api-key"  # noqa: S105 - the name of a key, not a secr
 def selector(service: str) -> str:
     """Label selector of a service's engine pods, as `/scale` reports it."""
     return f"{LABEL_SERVICE}={service},{LABEL_COMPONENT}={COMPONENT_ENGINE}"
+
+
+def every_engine_selector(service: str) -> str:
+    """Label selector of a service's engine pods with the workers of replicas over several nodes."""
+    return f"{LABEL_SERVICE}={service},{LABEL_COMPONENT} in ({COMPONENT_ENGINE},{COMPONENT_WORKER})"
 
 
 def service_labels(service: str, component: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from mtpilot.api.status import InferenceServiceStatus
 
-from .slots import RolloutState
+from .slots import RolloutState, SlotKind
 from .snapshot import Manifest
 
 
@@ -30,9 +30,10 @@ class EnsureSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRolloutState:
-    """Write the rollout state annotation of a slot's Deployment (ROLLOUT_FIELD_MANAGER, uid as precondition)."""
+    """Write the rollout state annotation of a slot's object (ROLLOUT_FIELD_MANAGER, uid as precondition)."""
 
     slot: str
+    kind: SlotKind
     uid: str
     state: RolloutState
 

@@ -1,4 +1,4 @@
-"""A replica slot as it is: its Deployment, its pods, and the rollout state kept on it.
+"""A replica slot as it is: its object (a Deployment, or a LeaderWorkerSet over several nodes), its pods, and the rollout state kept on it.
 
 `RolloutState` is the only stored state of a flip. It is written to one annotation in one request, so a decision is either
 made or not, whatever process is killed at whatever moment.
@@ -7,12 +7,24 @@ made or not, whatever process is killed at whatever moment.
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
 from mtpilot.api.inference_service import Mode
+
+
+class SlotKind(StrEnum):
+    """What holds a slot: the kind follows from the hardware class's `nodesPerReplica`."""
+
+    DEPLOYMENT = "Deployment"
+    LEADER_WORKER_SET = "LeaderWorkerSet"
+
+    @property
+    def api_version(self) -> str:
+        return "apps/v1" if self is SlotKind.DEPLOYMENT else "leaderworkerset.x-k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +37,7 @@ class RolloutState:
             kept until the next flip of this slot.
         completed_at: when that flip served for the first time; None while it is under way.
         surge: the slot was added beyond the budget for a flip or a roll; a slot of the old kind retires once it serves.
-        retiring: scaled away: drains, then its Deployment is deleted.
+        retiring: scaled away: drains, then its object is deleted.
         drain_started_at: set when the pod lost its serving label.
         replace_started_at: set just before another template is applied; the ready deadline counts from here.
         target_digest: template digest of the replacement that is under way.
@@ -55,7 +67,10 @@ class RolloutState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateRevision:
-    """A pod template that the Deployment still has a ReplicaSet for."""
+    """A template that the cluster still has: a Deployment's in a ReplicaSet, a LeaderWorkerSet's in a ControllerRevision.
+
+    `template` is a pod template, or a LeaderWorkerSet's `leaderWorkerTemplate`.
+    """
 
     digest: str
     mode: Mode
@@ -64,21 +79,22 @@ class TemplateRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """The Deployment of one replica.
+    """The object of one replica.
 
-    `digest` and `mode` are those of the pod template that the Deployment carries now; `refused`: why no pod can be made
-    (a quota, an admission webhook), in the API server's words.
+    `digest` and `mode` are those of the template that the object carries now; `refused`: why no pod can be made
+    (a quota, an admission webhook), in the API server's words; a LeaderWorkerSet does not say.
     """
 
     name: str
     index: int
     uid: str
+    kind: SlotKind = SlotKind.DEPLOYMENT
     mode: Mode
     digest: str
     replicas: int
     deleting: bool = False
     drifted: bool = False  # somebody else changed fields that we own
-    object_digest: str | None = None  # our digest annotation of the whole Deployment
+    object_digest: str | None = None  # our digest annotation of the whole object
     created_at: datetime
     refused: str | None = None
     state: RolloutState | None = None
@@ -87,15 +103,15 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """One engine pod.
+    """One engine pod: the only pod of a replica, or the leader of several; workers serve nothing and are no Pod of a snapshot.
 
     Attributes:
         ready: condition Ready is True.
         was_ready: the pod has been ready at some time (Ready now, or its startup probe has succeeded).
         serving: the serving label is not "false".
         crash_looping: a container waits in CrashLoopBackOff, or restarted without ever getting ready.
-        waiting_reason, waiting_message: of a container that cannot start (ErrImagePull, …).
-        unschedulable: the scheduler's words while the pod cannot be placed.
+        waiting_reason, waiting_message: of a container that cannot start (ErrImagePull, …), else of one of its workers'.
+        unschedulable: the scheduler's words while the pod, or else one of its workers, cannot be placed.
     """
 
     name: str

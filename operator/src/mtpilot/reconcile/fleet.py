@@ -13,9 +13,9 @@ from mtpilot.api.status import SlotPhase
 from mtpilot.api.types import parse_duration
 from mtpilot.model.decision import Decision, FleetState, Mix
 from mtpilot.model.names import slot_index, slot_name
-from mtpilot.model.plan import Action, ApplyObject, DeleteObject, Event, EventType, SetRolloutState
+from mtpilot.model.plan import Action, ApplyObject, Event, EventType
 from mtpilot.model.reasons import Reason
-from mtpilot.model.slots import Pod, RolloutState, Slot
+from mtpilot.model.slots import Pod, RolloutState, Slot, SlotKind
 from mtpilot.model.snapshot import Snapshot
 from mtpilot.policy.initial import initial_mode
 from mtpilot.policy.strategy import feasible_strategy
@@ -23,6 +23,7 @@ from mtpilot.rollout.choose import active, free_indexes, is_ready, pods_of, slot
 from mtpilot.rollout.context import Context, Step, Templates, blocked_until, count_failure, failures_of
 from mtpilot.rollout.retire import begin_retirement, cancel_retirement
 from mtpilot.rollout.step import advance, begin_move, is_moving, state_of
+from mtpilot.rollout.writes import delete_slot, set_state
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,10 +108,8 @@ def _give_up_surge(snapshot: Snapshot, slot: Slot, step: Step, context: Context)
     peer = next((peer for peer in active(snapshot.slots) if peer.name != slot.name), None)
     if peer is not None and not any(_failed_since(other, failed, since) for other in snapshot.slots):
         state = replace(state_of(peer), failed_digest=failed, failed_at=context.now, failures=count_failure(failed, context))
-        actions.append(SetRolloutState(slot=peer.name, uid=peer.uid, state=state))
-    actions.append(
-        DeleteObject(api_version="apps/v1", kind="Deployment", name=slot.name, uid=slot.uid, why="surge slot was not ready in time")
-    )
+        actions.append(set_state(peer, state))
+    actions.append(delete_slot(slot, "surge slot was not ready in time"))
     message = f"{slot.name}: surge replica not ready in {step.state.desired_mode} in time ({step.message}); removed"
     event = Event(type=EventType.WARNING, reason=Reason.FLIP_ROLLED_BACK, message=message, action="Rollback")
     ended = replace(step.state, failed_at=context.now, completed_at=context.now)
@@ -167,8 +166,8 @@ def _grow(tick: FleetSteps, context: Context, decision: Decision, missing: int) 
 
 
 def _foreign_indexes(snapshot: Snapshot) -> tuple[int | None, ...]:
-    """Indexes whose name belongs to a Deployment that is not ours."""
-    return tuple(slot_index(snapshot.service.name, found.name) for found in snapshot.conflicts if found.kind == "Deployment")
+    """Indexes whose name belongs to an object that is not ours."""
+    return tuple(slot_index(snapshot.service.name, found.name) for found in snapshot.conflicts if found.kind in set(SlotKind))
 
 
 def _create(tick: FleetSteps, context: Context, index: int, state: RolloutState) -> str:

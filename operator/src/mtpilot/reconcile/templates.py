@@ -1,4 +1,4 @@
-"""The rollout core's view of rendering: digests and Deployments of the present spec.
+"""The rollout core's view of rendering: digests and slots of the present spec.
 
 A rendering depends on nothing but the service's identity and spec and the class's spec, so it is kept between ticks: a
 steady service renders nothing.
@@ -104,7 +104,7 @@ class RenderedTemplates:
     def revision(self, slot: Slot, digest: str, state: RolloutState) -> Manifest | None:
         for revision in slot.revisions:
             if revision.digest == digest:
-                manifest = slot_from_template(self._inputs.service, slot.index, revision.mode, revision.template)
+                manifest = slot_from_template(self._inputs.service, slot.kind, slot.index, revision.mode, revision.template)
                 return carry_state(manifest, state)
         return None
 

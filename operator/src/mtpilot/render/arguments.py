@@ -14,18 +14,26 @@ from mtpilot.api.inference_service import BatchModeSpec, InferenceServiceSpec, M
 from mtpilot.model.names import ENGINE_PORT
 
 from .digest import canonical_json
-from .environment import ADMIN_KEY_VARIABLE, POD_IP_VARIABLE, POD_UID_VARIABLE, reference
+from .environment import (
+    ADMIN_KEY_VARIABLE,
+    LEADER_ADDRESS_VARIABLE,
+    POD_IP_VARIABLE,
+    POD_UID_VARIABLE,
+    WORKER_INDEX_VARIABLE,
+    reference,
+)
 from .errors import InvalidArguments
 from .known_flags import SGLANG_VERSION
 from .model_source import resolve_source, served_name
 from .options import Option, check_options, split_options
 
+RENDEZVOUS_PORT = 20000  # of rank 0; SGLang takes its neighbours too, up to some forty above it
 MODE_METRIC_LABEL = "mode"
 POD_UID_METRIC_LABEL = "pod_uid"  # metrics are joined with the live pods by it
 
 _CLASS_FIELD = "HardwareClass spec.engine.args"
 _NO_KEY = "unsupported: the gateway, the operator and Prometheus call the engine without a key"
-_ONE_NODE = "unsupported: a replica runs on one node"
+_SEVERAL_NODES = "rendered where HardwareClass spec.nodesPerReplica is above 1"
 
 MANAGED_FLAGS: Mapping[str, str] = {
     "--model-path": "set spec.model.source",
@@ -41,9 +49,9 @@ MANAGED_FLAGS: Mapping[str, str] = {
     "--admin-api-key": "rendered from the generated Secret",
     "--api-key": _NO_KEY,
     "--config": "unsupported: a file would hide flags from the operator",
-    "--nnodes": _ONE_NODE,
-    "--node-rank": _ONE_NODE,
-    "--dist-init-addr": _ONE_NODE,
+    "--nnodes": "set HardwareClass spec.nodesPerReplica",
+    "--node-rank": _SEVERAL_NODES,
+    "--dist-init-addr": _SEVERAL_NODES,
     "--speculative-algorithm": "set spec.modes.mtp.speculation.algorithm",
     "--speculative-num-steps": "set spec.modes.mtp.speculation.numSteps",
     "--speculative-eagle-topk": "set spec.modes.mtp.speculation.eagleTopk",
@@ -83,6 +91,7 @@ def engine_arguments(spec: InferenceServiceSpec, hardware: HardwareClassSpec, mo
     speculation = _speculation(spec.modes.mtp.speculation, replaced, cached=spec.model.cache is not None) if mode is Mode.MTP else []
     args = [
         *_server(spec),
+        *_nodes(hardware),
         *_words(from_class),
         *_limits(spec, mode),
         *speculation,
@@ -137,6 +146,14 @@ def _server(spec: InferenceServiceSpec) -> list[str]:
     if model.context_length is not None:
         args += ["--context-length", str(model.context_length)]
     return args
+
+
+def _nodes(hardware: HardwareClassSpec) -> list[str]:
+    """The same words on every node: LeaderWorkerSet says in the environment which rank a pod has and where rank 0 is."""
+    if hardware.nodes_per_replica == 1:
+        return []
+    leader = f"{reference(LEADER_ADDRESS_VARIABLE)}:{RENDEZVOUS_PORT}"
+    return ["--nnodes", str(hardware.nodes_per_replica), "--node-rank", reference(WORKER_INDEX_VARIABLE), "--dist-init-addr", leader]
 
 
 def _limits(spec: InferenceServiceSpec, mode: Mode) -> list[str]:

@@ -12,7 +12,7 @@ from mtpilot.model.names import ENGINE_CONTAINER, ENGINE_PORT, ENGINE_PORT_NAME
 
 from .arguments import engine_arguments, engine_image
 from .environment import engine_environment
-from .errors import InvalidArguments, InvalidOverlay
+from .errors import InvalidOverlay
 from .overlay import merge
 from .storage import engine_mounts
 from .timing import pre_stop_seconds, readiness_probe, startup_probe
@@ -45,14 +45,12 @@ def engine_container(service: str, spec: InferenceServiceSpec, hardware: Hardwar
 
 
 def engine_resources(spec: InferenceServiceSpec, hardware: HardwareClassSpec) -> dict[str, Any]:
-    """GPUs of the hardware class, with the user's other resources merged in. Amounts are strings.
+    """GPUs of one node of a replica, with the user's other resources merged in. Amounts are strings.
 
     Raises:
-        InvalidArguments: the class needs several nodes for a replica, or the user sets the GPUs.
+        InvalidOverlay: the user sets the GPUs.
     """
-    if hardware.nodes_per_replica != 1:
-        raise InvalidArguments("HardwareClass spec.nodesPerReplica", "a replica over several nodes is not supported yet; must be 1")
-    gpus = str(hardware.gpu.per_replica)
+    gpus = str(hardware.gpu.per_replica // hardware.nodes_per_replica)
     own = {"limits": {hardware.gpu.resource: gpus}, "requests": {hardware.gpu.resource: gpus}}
     resources: dict[str, Any] = merge(own, spec.engine.resources or {}, field=_RESOURCES_FIELD)
     for part in own:

@@ -1,10 +1,11 @@
 """The PodDisruptionBudget of the engine pods.
 
 Evictions (node drains, upgrades) take one replica at a time and wait for the one that a flip has taken already. A pod that
-is not ready holds no request, so it may always be evicted: a broken replica must not block a node drain.
+is not ready holds no request, so it may always be evicted: a broken replica must not block a node drain. A worker counts like its
+leader: without it the replica ends.
 """
 
-from mtpilot.model.names import COMPONENT_ENGINE, LABEL_COMPONENT, LABEL_SERVICE
+from mtpilot.model.names import COMPONENT_ENGINE, COMPONENT_WORKER, LABEL_COMPONENT, LABEL_SERVICE
 from mtpilot.model.snapshot import Manifest, Service
 
 from .digest import with_digest
@@ -27,7 +28,10 @@ def render_disruption_budget(service: Service) -> Manifest:
             spec={
                 "maxUnavailable": 1,
                 "unhealthyPodEvictionPolicy": "AlwaysAllow",
-                "selector": {"matchLabels": {LABEL_SERVICE: service.name, LABEL_COMPONENT: COMPONENT_ENGINE}},
+                "selector": {
+                    "matchLabels": {LABEL_SERVICE: service.name},
+                    "matchExpressions": [{"key": LABEL_COMPONENT, "operator": "In", "values": [COMPONENT_ENGINE, COMPONENT_WORKER]}],
+                },
             },
         )
     )

@@ -34,10 +34,19 @@ def pod_template(service: str, spec: InferenceServiceSpec, hardware: HardwareCla
     Raises:
         InvalidArguments: the spec cannot become a working pod; the message names the field.
     """
-    template = apply_overlay(_plain_template(service, spec, hardware, mode), spec.engine.pod_template, service=service)
-    digest = pod_template_digest(template)
-    template["metadata"]["labels"].update({LABEL_SLOT: slot, LABEL_TEMPLATE_DIGEST: digest})
+    template = unmarked_template(service, spec, hardware, mode)
+    mark(template, slot=slot, digest=pod_template_digest(template))
     return template
+
+
+def unmarked_template(service: str, spec: InferenceServiceSpec, hardware: HardwareClassSpec, mode: Mode) -> Manifest:
+    """The template with the user's overlay merged in, the same for every slot. Raises InvalidArguments as pod_template."""
+    return apply_overlay(_plain_template(service, spec, hardware, mode), spec.engine.pod_template, service=service)
+
+
+def mark(template: Manifest, *, slot: str, digest: str) -> None:
+    """Write the labels that tell whose template it is and which."""
+    template["metadata"]["labels"].update({LABEL_SLOT: slot, LABEL_TEMPLATE_DIGEST: digest})
 
 
 def _plain_template(service: str, spec: InferenceServiceSpec, hardware: HardwareClassSpec, mode: Mode) -> Manifest:

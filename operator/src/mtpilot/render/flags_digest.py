@@ -22,6 +22,8 @@ WITHOUT_EFFECT = (
     "--enable-metrics",
     "--extra-metric-labels",
     "--admin-api-key",
+    "--node-rank",
+    "--dist-init-addr",
 )
 
 

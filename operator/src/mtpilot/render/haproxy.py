@@ -29,12 +29,13 @@ MODES_MAP_FILE = "modes.map"  # server → mode; empty as a file, the agent fill
 HOLD_SERVER = "hold"
 LEAVING_SERVER = "leaving/now"
 SERVER_PREFIX = "r"
-POOL_SIZE = 128  # twice the most replicas of a service: every slot can have a surge pod beside it
+LEAST_POOL_SIZE = 16
 RUN_DIR_ENV = "MTPILOT_RUN_DIR"
 ADMIN_SOCKET_FILE = "admin.sock"
 NOTHING_WAITS_FILE = "nothing-waits"  # beside the admin socket, see gateway/agent.py
 CONFIG_FILE = "haproxy.cfg"
 HEALTH_PATH = "/healthz"
+USUAL_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/models")
 REPLICA_HEADER = "x-mtpilot-replica"
 MODE_HEADER = "x-mtpilot-mode"
 REQUEST_ID_HEADER = "x-request-id"
@@ -74,6 +75,15 @@ def queue_retries(queue_timeout_seconds: float) -> int:
     return max(1, math.ceil(queue_timeout_seconds / CONNECT_TIMEOUT_SECONDS))
 
 
+def pool_size(replicas: int) -> int:
+    """Servers of the pool, and of the lane: a power of two that gives every replica a surge pod beside it.
+
+    Both are walked through for each request and read by the agent each second, so a small service has small ones; in steps,
+    since another size rolls the gateway.
+    """
+    return max(LEAST_POOL_SIZE, 1 << (2 * replicas - 1).bit_length())
+
+
 def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
     """The text of haproxy.cfg, for HAProxy 2.8 and later.
 
@@ -81,7 +91,7 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
     MTPILOT_TLS_DIR (of certificate and key).
     """
     queue_seconds = parse_duration(spec.gateway.queue_timeout).total_seconds()
-    servers = [f"{SERVER_PREFIX}{number}" for number in range(POOL_SIZE)]
+    servers = [f"{SERVER_PREFIX}{number}" for number in range(pool_size(spec.replicas))]
     return _TEMPLATE.format(
         service=service_name,
         queue_ms=max(1, round(queue_seconds * 1000)),
@@ -97,8 +107,7 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         too_large=error_body("invalid_request_error", "request_too_large", f"A request has at most {MAX_BODY_BYTES} bytes."),
         no_length=error_body("invalid_request_error", "length_required", "A request with a body needs Content-Length."),
         queue_full=error_body("rate_limit_error", "queue_full", "Too many requests wait already."),
-        # The cheap tests first: this is evaluated for every request.
-        refused="full !room || low_full low !room || held none || low_held low none",
+        refused="full || low_full low || held none || low_held low none",
         priority_header=PRIORITY_HEADER,
         batch_class=BATCH_CLASS,
         engine_connections=engine_connections(spec),
@@ -110,12 +119,14 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         api_keys=api_keys(spec),
         queue_length=spec.gateway.queue_length,
         batch_queue_length=spec.gateway.batch_queue_length,
+        shorter_queue_length=min(spec.gateway.queue_length, spec.gateway.batch_queue_length),
         retry_after=RETRY_AFTER_SECONDS,
         run_dir=RUN_DIR_ENV,
         admin_socket=ADMIN_SOCKET_FILE,
         port=GATEWAY_PORT,
         metrics_port=GATEWAY_METRICS_PORT,
         health_path=HEALTH_PATH,
+        usual_paths=" ".join(USUAL_PATHS),
         backend=BACKEND,
         replica_header=REPLICA_HEADER,
         mode_header=MODE_HEADER,
@@ -125,7 +136,7 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         again_socket=AGAIN_SOCKET_FILE,
         modes_map=MODES_MAP_FILE,
         prefix=SERVER_PREFIX,
-        last_server=POOL_SIZE - 1,
+        last_server=len(servers) - 1,
         hold=HOLD_SERVER,
     )
 
@@ -175,39 +186,36 @@ defaults
 frontend openai
     bind "${{POD_IP}}:{port}"{tls}
     monitor-uri {health_path}
+    # Made of the session and a count of this process: a UUID for each request is far dearer.
+    tcp-request session set-var(sess.id) uuid,bytes(24,12)
+    unique-id-format "%[var(sess.id)]-%rt"
     # An id that is no plain word is replaced: it goes into logs and other systems.
-    acl one_id req.hdr_cnt({request_id}) eq 1
-    acl plain_id req.hdr({request_id}) -m reg ^[A-Za-z0-9._:-]{{1,128}}$
-    http-request set-header {request_id} %[uuid] if !one_id || !plain_id
-    http-request set-var(txn.request_id) req.hdr({request_id})
-    http-after-response set-header {request_id} %[var(txn.request_id)] if {{ var(txn.request_id) -m found }}
+    http-request set-var(txn.request_id) req.fhdr({request_id})
+    acl plain_id var(txn.request_id) -m reg ^[A-Za-z0-9._:-]{{1,128}}$
+    http-request set-header {request_id} %[unique-id] if !plain_id
+    http-request set-header {request_id} %[var(txn.request_id)] if plain_id {{ req.fhdr_cnt({request_id}) gt 1 }}
+    http-after-response set-header {request_id} %[unique-id]
+    http-after-response set-header {request_id} %[var(txn.request_id)] if plain_id
+    # The paths that nearly all requests have need no second look.
+    acl usual path {usual_paths}
     acl api path_beg /v1/
     acl climbs path,url_dec -m sub /../
-    http-request return status 404 content-type application/json string '{not_found}' if !api || climbs
+    http-request return status 404 content-type application/json string '{not_found}' if !usual !api || !usual climbs
 {api_keys}    # A body without a length could not be bounded, and where two servers may disagree on its end a request can be smuggled.
     acl length req.hdr(content-length) -m found
-    acl chunked req.hdr(transfer-encoding) -m found
-    acl sends method POST PUT PATCH
+    acl has_body req.hdr(transfer-encoding) -m found
+    acl has_body method POST PUT PATCH
     # Of 64 bits with a sign, so that the largest lengths are below 0.
-    acl too_large req.body_size gt {max_body}
-    acl too_large req.body_size lt 0
-    http-request return status 411 content-type application/json string '{no_length}' if chunked || sends !length
-    http-request return status 413 content-type application/json string '{too_large}' if too_large
+    acl fits req.body_size 0:{max_body}
+    http-request return status 411 content-type application/json string '{no_length}' if !length has_body
+    http-request return status 413 content-type application/json string '{too_large}' if !fits
     # No engine slot for a client that sends its request byte by byte.
     http-request wait-for-body time {request_timeout}s
-{conversation_key}    # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
-    acl room be_conn_free({lane}) gt 0
-    acl none be_conn_free({backend}) lt 0
-    acl low req.hdr({priority_header}) -i {batch_class}
-    acl full queue({backend}) ge {queue_length}
-    acl low_full queue({backend}) ge {batch_queue_length}
-    acl held be_conn({backend}) ge {queue_length}
-    acl low_held be_conn({backend}) ge {batch_queue_length}
-    http-request set-priority-class int(1) if low
-    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if {refused}
+{conversation_key}\
     # While this gateway is being ended kept connections close with their next answer, and their clients connect to another one.
     http-after-response set-header connection close if {{ nbsrv(leaving) gt 0 }}
     # An mtp replica takes a request while it has fewer than its limit; no request waits there.
+    acl room be_conn_free({lane}) gt 0
     use_backend {lane} if room
     default_backend {backend}
 
@@ -215,8 +223,8 @@ backend {lane}
     balance leastconn
     # What comes back by that way has its headers.
     http-response allow if {{ srv_name {again} }}
-    http-response set-header {replica_header} "%[srv_name]"
-    http-response set-header {mode_header} {lane}
+    http-response add-header {replica_header} %s
+    http-response add-header {mode_header} {lane}
 {conversation_lane}    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Whose replica left before it could be reached starts anew below, where all replicas are and where requests can wait.
     server {again} "unix@${{{run_dir}}}/{again_socket}" backup no-check pool-max-conn 0
@@ -226,10 +234,22 @@ frontend {again}
     default_backend {backend}
 
 backend {backend}
+    # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
+    acl low req.hdr({priority_header}) -i {batch_class}
+    http-request set-priority-class int(1) if low
+    # The connections of a backend are what waits and what runs, this request as well.
+    acl busy be_conn({backend}) gt {shorter_queue_length}
+    http-request allow if !busy
+    acl none be_conn_free({backend}) lt 0
+    acl full queue({backend}) ge {queue_length}
+    acl low_full queue({backend}) ge {batch_queue_length}
+    acl held be_conn({backend}) gt {queue_length}
+    acl low_held be_conn({backend}) gt {batch_queue_length}
+    http-request return status 429 content-type application/json string '{queue_full}' hdr Retry-After {retry_after} if {refused}
     # By requests in flight against weight; the weights stand as the slots do.
     balance leastconn
-    http-response set-header {replica_header} "%[srv_name]"
-    http-response set-header {mode_header} "%[srv_name,map({modes_map})]" if {{ srv_name,map({modes_map}) -m found }}
+    http-response add-header {replica_header} %s
+    http-response add-header {mode_header} "%[srv_name,map({modes_map})]" if {{ srv_name,map({modes_map}) -m found }}
 {conversation_pool}    server-template {prefix} 0-{last_server} 127.0.0.1:1 disabled
     # Nothing listens there: while no replica is usable a request waits here, and looks for one at each of its retries.
     server {hold} 127.0.0.1:1 backup no-check

@@ -71,7 +71,7 @@ def slots_to_retire(
 
 
 def free_indexes(slots: Iterable[Slot], count: int, avoid: Iterable[int | None] = ()) -> tuple[int, ...]:
-    """The lowest indexes without a Deployment; one that is still being deleted is taken, and so is what stands in `avoid`."""
+    """The lowest indexes without an object; one that is still being deleted is taken, and so is what stands in `avoid`."""
     taken = {slot.index for slot in slots} | set(avoid)
     found: list[int] = []
     index = 0

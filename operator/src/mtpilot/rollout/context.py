@@ -27,11 +27,11 @@ class Templates(Protocol):
         ...
 
     def manifest(self, index: int, mode: Mode, state: RolloutState) -> Manifest:
-        """The Deployment of a slot in a mode, carrying the rollout state."""
+        """The object of a slot in a mode, carrying the rollout state."""
         ...
 
     def revision(self, slot: Slot, digest: str, state: RolloutState) -> Manifest | None:
-        """The Deployment around an older template that the cluster still has, or None."""
+        """The object around an older template that the cluster still has, or None."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Replacing a slot's template, with a deadline and a way back.
 
 The ready deadline counts from the new pod's creation, since the old pod may use its grace period to finish requests. A
-template that missed it is put aside with a back-off; the template that last served is put back, from the Deployment's own
-ReplicaSets where the spec can no longer render it.
+template that missed it is put aside with a back-off; the template that last served is put back, from what the cluster still
+has of it where the spec can no longer render it.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from mtpilot.api.status import SlotPhase
-from mtpilot.model.plan import ApplyObject, Event, EventType, SetRolloutState
+from mtpilot.model.plan import Action, ApplyObject, Event, EventType
 from mtpilot.model.reasons import Reason
-from mtpilot.model.slots import Pod, RolloutState, Slot
+from mtpilot.model.slots import Pod, RolloutState, Slot, SlotKind
+from mtpilot.model.snapshot import Manifest
 
 from .context import Context, Step, blocked_until, count_failure, failures_of
 from .pods import in_flight, leaving, trouble, with_digest
+from .writes import delete_slot, set_state
 
 
 def begin_replacement(slot: Slot, state: RolloutState, context: Context) -> Step:
@@ -26,12 +28,20 @@ def begin_replacement(slot: Slot, state: RolloutState, context: Context) -> Step
     return Step(
         phase=SlotPhase.REPLACING,
         state=state,
-        actions=(ApplyObject(manifest=manifest, why=f"{slot.name} takes the {state.desired_mode} template {target}"),),
+        actions=_apply(slot, manifest, f"{slot.name} takes the {state.desired_mode} template {target}"),
         since=context.now,
         deadline=context.now + context.ready_timeout,
         message=f"starting in {state.desired_mode}",
         moving=True,
     )
+
+
+def _apply(slot: Slot, manifest: Manifest, why: str) -> tuple[Action, ...]:
+    """One write; where the hardware class now asks for another kind of object the old one goes first: they share name and GPUs."""
+    apply = ApplyObject(manifest=manifest, why=why)
+    if manifest["kind"] == slot.kind:
+        return (apply,)
+    return delete_slot(slot, f"{slot.name} becomes a {manifest['kind']}"), apply
 
 
 def continue_replacement(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
@@ -68,7 +78,9 @@ def _deadline(slot: Slot, pod: Pod | None, pods: Sequence[Pod], state: RolloutSt
     """When the new pod must be ready; None while it cannot be made yet, since the old one still finishes its requests."""
     started = state.replace_started_at or context.now
     if pod is not None:
-        started = max(started, pod.created_at)
+        created = max(started, pod.created_at)
+        # NB: a group is made anew whenever one of its containers ends, so a leader that is young may be the hundredth one.
+        started = created if slot.kind is SlotKind.DEPLOYMENT else min(created, started + context.drain_timeout)
     elif leaving(pods):
         return None
     elif slot.refused is None:
@@ -107,7 +119,7 @@ def _complete(slot: Slot, pod: Pod, state: RolloutState, context: Context) -> St
     return Step(
         phase=SlotPhase.SERVING,
         state=state,
-        actions=(SetRolloutState(slot=slot.name, uid=slot.uid, state=state),),
+        actions=(set_state(slot, state),),
         events=(Event(type=EventType.NORMAL, reason=Reason.SLOT_REPLACED, message=message, action="Replace"),),
         since=pod.ready_since or context.now,
     )
@@ -150,7 +162,7 @@ def _apply_served(slot: Slot, state: RolloutState, context: Context) -> Step:
     return Step(
         phase=SlotPhase.ROLLING_BACK,
         state=state,
-        actions=(ApplyObject(manifest=manifest, why=why),),
+        actions=_apply(slot, manifest, why),
         since=state.replace_started_at,
         moving=True,
     )
@@ -172,7 +184,7 @@ def continue_rollback(slot: Slot, pods: Sequence[Pod], state: RolloutState, cont
         return Step(
             phase=SlotPhase.SERVING,
             state=state,
-            actions=(SetRolloutState(slot=slot.name, uid=slot.uid, state=state),),
+            actions=(set_state(slot, state),),
             since=pod.ready_since or context.now,
             message="back in the mode that last served",
         )

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mtpilot.api.status import SlotPhase
 from mtpilot.model.names import ANNOTATION_DIGEST
-from mtpilot.model.plan import Action, ApplyObject, Event, EventType, SetRolloutState
+from mtpilot.model.plan import Action, ApplyObject, Event, EventType
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import Pod, RolloutState, Slot
 from mtpilot.model.snapshot import Manifest
@@ -19,6 +19,7 @@ from .drain import DrainState, end_of_drain, keep_draining, observe_drain, resum
 from .pods import IMAGE_REASONS, with_digest, worth_draining
 from .replace import begin_replacement, continue_replacement, continue_rollback, why_not_ready
 from .retire import continue_retirement
+from .writes import set_state
 
 
 def state_of(slot: Slot) -> RolloutState:
@@ -34,7 +35,7 @@ def advance(slot: Slot, pods: Sequence[Pod], context: Context, *, may_start: boo
     """The slot's next step.
 
     Args:
-        slot, pods: the slot and the pods of its Deployment.
+        slot, pods: the slot and its pods.
         context: settings, engine loads, renderings and the time.
         may_start: whether the slot may begin to move; ignored by one that moves already.
     """
@@ -76,7 +77,7 @@ def begin_move(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Co
     return Step(
         phase=SlotPhase.DRAINING,
         state=state,
-        actions=(SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *stop_serving(pods)),
+        actions=(set_state(slot, state), *stop_serving(pods)),
         events=(event,),
         since=context.now,
         deadline=context.now + context.drain_timeout,
@@ -89,7 +90,7 @@ def _continue_drain(slot: Slot, pods: Sequence[Pod], state: RolloutState, contex
     assert started_at is not None  # noqa: S101 - the caller's condition
     if slot.digest == context.templates.digest(state.desired_mode):
         state = replace(state, drain_started_at=None)
-        actions: tuple[Action, ...] = (SetRolloutState(slot=slot.name, uid=slot.uid, state=state), *resume_serving(pods))
+        actions: tuple[Action, ...] = (set_state(slot, state), *resume_serving(pods))
         return Step(phase=SlotPhase.SERVING, state=state, actions=actions, since=context.now, message="the spec is back: drain cancelled")
     view = observe_drain(pods, started_at, context)
     if view.state is DrainState.WAITING:
@@ -101,7 +102,7 @@ def _continue_drain(slot: Slot, pods: Sequence[Pod], state: RolloutState, contex
 
 
 def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Context) -> Step:
-    """The Deployment carries the right template: record what serves, mend drift, report the pod."""
+    """The slot's object carries the right template: record what serves, mend drift, report the pod."""
     pod = with_digest(pods, slot.digest)
     actions: list[Action] = []
     events: list[Event] = []
@@ -114,7 +115,7 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
     if not context.surplus:
         state = replace(state, surge=False)  # the slot it was added for has retired
     if state != before:
-        actions.append(SetRolloutState(slot=slot.name, uid=slot.uid, state=state))
+        actions.append(set_state(slot, state))
     manifest = context.templates.manifest(slot.index, state.desired_mode, state)
     if slot.drifted or slot.replicas != 1:
         actions.append(ApplyObject(manifest=manifest, why=f"{slot.name} was changed by somebody else"))
@@ -126,7 +127,7 @@ def _settled(slot: Slot, pods: Sequence[Pod], state: RolloutState, context: Cont
             )
         )
     elif slot.object_digest is not None and slot.object_digest != stamped_digest(manifest):
-        actions.append(ApplyObject(manifest=manifest, why=f"{slot.name}: Deployment settings changed, pod template unchanged"))
+        actions.append(ApplyObject(manifest=manifest, why=f"{slot.name}: settings of its {slot.kind} changed, pod template unchanged"))
     step = _waiting(slot, pods, state)
     actions.extend(resume_serving(pods))
     return replace(step, actions=tuple(actions), events=tuple(events)) if actions else step

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mtpilot.adapters.kube.slots import slot_from_deployment
+from mtpilot.adapters.kube.slots import slot_from_object
 from mtpilot.api.inference_service import Mode
 from mtpilot.model.slots import RolloutState, Slot
 
@@ -12,7 +12,7 @@ from .live import condition, deployment, engine_fields, managed, replica_set
 
 
 def read(*replica_sets: dict[str, Any], **changes: Any) -> Slot:
-    found = slot_from_deployment(deployment(**changes), replica_sets, service="chat")
+    found = slot_from_object(deployment(**changes), replica_sets, service="chat")
     assert found is not None
     return found
 
@@ -27,12 +27,12 @@ def test_a_slot() -> None:
 
 @pytest.mark.parametrize("name", ["chat-gateway", "chat-rx", "other-r0"])
 def test_other_deployments_are_no_slots(name: str) -> None:
-    assert slot_from_deployment(deployment(name), (), service="chat") is None
+    assert slot_from_object(deployment(name), (), service="chat") is None
 
 
 def test_the_gateway_of_a_service_named_like_a_slot_is_no_slot() -> None:
     gateway = deployment("chat-r0", metadata={"labels": {"mtpilot.dev/component": "gateway"}})
-    assert slot_from_deployment(gateway, (), service="chat") is None
+    assert slot_from_object(gateway, (), service="chat") is None
 
 
 def test_why_no_pod_can_be_made_without_the_name_that_each_try_has_anew() -> None:

@@ -18,7 +18,7 @@ from mtpilot.model.names import (
     ROLLOUT_FIELD_MANAGER,
 )
 from mtpilot.model.plan import Action, ApplyObject, DeleteObject, EnsureSecret, ReleaseService, SetRolloutState, SetServing
-from mtpilot.model.slots import encode_state
+from mtpilot.model.slots import SlotKind, encode_state
 from mtpilot.model.snapshot import Manifest, Service
 from mtpilot.ports import ClusterError
 
@@ -28,6 +28,9 @@ from .gather import is_held
 from .paths import INFERENCE_SERVICE, Ref
 
 _SECRET_BYTES = 32
+LEADER_WORKER_SET_MISSING = (
+    "this cluster has no leaderworkerset.x-k8s.io/v1: install LeaderWorkerSet 0.7 or later, or use a HardwareClass with nodesPerReplica 1"
+)
 _log = structlog.get_logger(__name__)
 
 
@@ -55,7 +58,7 @@ class Executor:
                 await self._ensure_secret(service, action)
             case SetRolloutState():
                 annotations = {ANNOTATION_ROLLOUT_STATE: encode_state(action.state)}
-                await self._set(service, ("apps/v1", "Deployment"), name=action.slot, uid=action.uid, annotations=annotations)
+                await self._set(service, (action.kind.api_version, action.kind), name=action.slot, uid=action.uid, annotations=annotations)
             case SetServing():
                 labels = {LABEL_SERVING: "true" if action.serving else "false"}
                 await self._set(service, ("v1", "Pod"), name=action.pod, uid=action.uid, labels=labels)
@@ -68,7 +71,12 @@ class Executor:
         ref = Ref.of(manifest)
         live = await self._ours(service, ref)
         metadata = metadata_of(manifest) if live is None else metadata_of(manifest) | {"uid": metadata_of(live)["uid"]}
-        created, _ = await self.client.apply(manifest | {"metadata": metadata}, field_manager=FIELD_MANAGER)
+        try:
+            created, _ = await self.client.apply(manifest | {"metadata": metadata}, field_manager=FIELD_MANAGER)
+        except ApiError as error:
+            if error.status == 404 and ref.kind == SlotKind.LEADER_WORKER_SET:
+                raise ClusterError(f"{ref}: {LEADER_WORKER_SET_MISSING}") from error
+            raise
         if live is None and not created:
             # Somebody made an object of that name in the milliseconds since the look; the next gather tells whose it is.
             _log.warning("an object appeared while it was being created", object=str(ref))

@@ -14,7 +14,7 @@ from mtpilot.model.snapshot import Manifest
 EPOCH = datetime.fromtimestamp(0, UTC)
 _OURS = frozenset({FIELD_MANAGER, ROLLOUT_FIELD_MANAGER})
 
-# Fields of a slot's Deployment that every rendering sets. Only these count as drift: applying again takes them back, whereas
+# Fields of a slot that every rendering sets. Only these count as drift: applying again takes them back, whereas
 # a field that we never render would stay with its owner and be "corrected" for ever.
 _TEMPLATE = ("f:spec", "f:template")
 _ENGINE = (*_TEMPLATE, "f:spec", "f:containers", 'k:{"name":"engine"}')
@@ -25,6 +25,17 @@ WATCHED_SLOT_FIELDS: tuple[tuple[str, ...], ...] = (
     (*_ENGINE, "f:readinessProbe", "f:httpGet"),
     (*_ENGINE, "f:startupProbe", "f:httpGet"),
     (*_TEMPLATE, "f:spec", "f:terminationGracePeriodSeconds"),
+)
+_GROUP = ("f:spec", "f:leaderWorkerTemplate")
+WATCHED_GROUP_FIELDS: tuple[tuple[str, ...], ...] = (
+    ("f:spec", "f:replicas"),
+    (*_GROUP, "f:size"),
+    *(
+        (*_GROUP, part, *path[2:])
+        for part in ("f:leaderTemplate", "f:workerTemplate")
+        for path in WATCHED_SLOT_FIELDS[1:]
+        if part == "f:leaderTemplate" or not path[-2].endswith("Probe")
+    ),
 )
 
 

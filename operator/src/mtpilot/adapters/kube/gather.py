@@ -14,19 +14,20 @@ from pydantic import ValidationError
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.status import InferenceServiceStatus
-from mtpilot.model.names import FINALIZER, LABEL_SERVICE, admin_secret_name, selector
-from mtpilot.model.slots import Pod, Slot
+from mtpilot.model.names import FINALIZER, LABEL_SERVICE, admin_secret_name, every_engine_selector
+from mtpilot.model.slots import Pod, Slot, SlotKind
 from mtpilot.model.snapshot import Child, Conflict, Manifest, Service, Snapshot
 from mtpilot.ports import ClusterError
 
 from .children import CHILD_KINDS, child_from_object, split_owned
-from .client import KubeClient
+from .client import ApiError, KubeClient
 from .fields import is_deleting, is_owned, metadata_of, read_time
+from .groups import SET_NAME_LABEL, is_worker, with_trouble_of_workers
 from .hardware import NodeGpus, OwnPods, hardware_class_from_object, matching_nodes, newest, view_of
 from .paths import HARDWARE_CLASS, INFERENCE_SERVICE, Ref
 from .pods import pod_from_object
 from .profiles import ProfileReader
-from .slots import slot_from_deployment
+from .slots import slot_from_object
 
 _NODES_SECONDS = 5.0
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
@@ -115,27 +116,52 @@ async def gather_snapshot(
     reads = (
         listed("apps/v1", "Deployment"),
         listed("apps/v1", "ReplicaSet"),
-        listed("v1", "Pod", selector(service.name)),
+        listed("v1", "Pod", every_engine_selector(service.name)),
         *(listed(*kind) for kind in CHILD_KINDS),
     )
-    hardware, measured, secret, still_refused, (deployments, replica_sets, pods, *others) = await asyncio.gather(
+    hardware, measured, secret, still_refused, groups, (deployments, replica_sets, pods, *others) = await asyncio.gather(
         gather_hardware_class(client, service.spec.hardware_class),
         profiles.of_namespace(service.namespace),
         _secret(client, service),
         _foreign(client, service, refused),
+        _groups(client, service, label),
         asyncio.gather(*reads),
     )
-    owned, conflicts = split_owned([*deployments, *secret, *(obj for found in others for obj in found)], service.uid)
-    slots, children = _slots_and_children(owned, replica_sets, service)
+    stateful_sets, revisions = await _parts(client, service, groups)
+    owned, conflicts = split_owned([*deployments, *groups, *secret, *(obj for found in others for obj in found)], service.uid)
+    slots, children = _slots_and_children(owned, [*replica_sets, *revisions], service)
     own = OwnPods(namespace=service.namespace, service=service.name, pods=pods)
     return Snapshot(
         service=service,
         hardware=view_of(service.spec.hardware_class, hardware, await nodes.matching(hardware, own)) if hardware else None,
         slots=slots,
-        pods=_pods(pods, replica_sets, slots),
+        pods=_pods(pods, [*replica_sets, *stateful_sets], slots),
         children=children,
         conflicts=tuple(dict.fromkeys([*conflicts, *still_refused])),
         profiles=measured,
+    )
+
+
+async def _groups(client: KubeClient, service: Service, label: str) -> list[Manifest]:
+    """The service's LeaderWorkerSets; none where the cluster does not know the kind."""
+    kind = SlotKind.LEADER_WORKER_SET
+    try:
+        return await client.list_all(kind.api_version, kind, namespace=service.namespace, label_selector=label)
+    except ApiError as error:
+        if error.status == 404:
+            return []
+        raise
+
+
+async def _parts(client: KubeClient, service: Service, groups: Sequence[Manifest]) -> tuple[list[Manifest], list[Manifest]]:
+    """StatefulSets (metadata) and ControllerRevisions of LeaderWorkerSets; they carry the set's label in place of ours."""
+    if not groups:
+        return [], []
+    names = ",".join(sorted(metadata_of(group)["name"] for group in groups))
+    selector = f"{SET_NAME_LABEL} in ({names})"
+    return await asyncio.gather(
+        client.list_all("apps/v1", "StatefulSet", namespace=service.namespace, label_selector=selector, metadata_only=True),
+        client.list_all("apps/v1", "ControllerRevision", namespace=service.namespace, label_selector=selector),
     )
 
 
@@ -156,12 +182,12 @@ async def _foreign(client: KubeClient, service: Service, refused: Sequence[Ref])
 
 
 def _slots_and_children(
-    owned: Sequence[Manifest], replica_sets: Sequence[Manifest], service: Service
+    owned: Sequence[Manifest], kept: Sequence[Manifest], service: Service
 ) -> tuple[tuple[Slot, ...], tuple[Child, ...]]:
     slots: list[Slot] = []
     children: list[Child] = []
     for obj in owned:
-        slot = slot_from_deployment(obj, replica_sets, service=service.name) if obj["kind"] == "Deployment" else None
+        slot = slot_from_object(obj, kept, service=service.name)
         if slot is not None:
             slots.append(slot)
         else:
@@ -169,12 +195,13 @@ def _slots_and_children(
     return tuple(sorted(slots, key=lambda slot: slot.index)), tuple(sorted(children, key=lambda child: (child.kind, child.name)))
 
 
-def _pods(pods: Sequence[Manifest], replica_sets: Sequence[Manifest], slots: Sequence[Slot]) -> tuple[Pod, ...]:
-    """Pods whose chain of owners ends at one of the slots, and all that are on their way out.
+def _pods(pods: Sequence[Manifest], sets: Sequence[Manifest], slots: Sequence[Slot]) -> tuple[Pod, ...]:
+    """Serving pods whose chain of owners ends at one of the slots, and all that are on their way out; no workers.
 
     The latter still hold GPUs and maybe requests when their ReplicaSet is gone already. A pod that merely carries the labels
-    is neither counted nor touched.
+    is neither counted nor touched. `sets`: ReplicaSets and StatefulSets.
     """
-    ours = {metadata_of(found)["uid"] for found in replica_sets if any(is_owned(found, slot.uid) for slot in slots)}
-    parsed = [pod_from_object(pod) for pod in pods if any(is_owned(pod, uid) for uid in ours) or is_deleting(pod)]
-    return tuple(sorted((pod for pod in parsed if pod is not None), key=lambda pod: (pod.slot, pod.created_at, pod.name)))
+    ours = {metadata_of(found)["uid"] for found in sets if any(is_owned(found, slot.uid) for slot in slots)}
+    leaders = [pod for pod in pods if not is_worker(pod) and (any(is_owned(pod, uid) for uid in ours) or is_deleting(pod))]
+    parsed = [with_trouble_of_workers(found, pods, sets) for pod in leaders if (found := pod_from_object(pod)) is not None]
+    return tuple(sorted(parsed, key=lambda pod: (pod.slot, pod.created_at, pod.name)))

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtpilot.api.hardware_class import GpuCount, HardwareClassSpec, HardwareClassStatus
-from mtpilot.model.names import COMPONENT_ENGINE, LABEL_COMPONENT, LABEL_SERVICE
+from mtpilot.model.names import COMPONENT_ENGINE, COMPONENT_WORKER, LABEL_COMPONENT, LABEL_SERVICE
 from mtpilot.model.snapshot import HardwareView, Manifest
 from mtpilot.ports import ClusterError
 
@@ -32,7 +32,7 @@ class NodeGpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPods:
-    """All engine pods of one service, from a newer read than the others."""
+    """All engine pods of one service, workers included, from a newer read than the others."""
 
     namespace: str
     service: str
@@ -44,7 +44,7 @@ def newest(pods: Sequence[Manifest], own: OwnPods) -> list[Manifest]:
 
     def is_own(pod: Manifest) -> bool:
         labels = labels_of(pod)
-        engine = labels.get(LABEL_SERVICE) == own.service and labels.get(LABEL_COMPONENT) == COMPONENT_ENGINE
+        engine = labels.get(LABEL_SERVICE) == own.service and labels.get(LABEL_COMPONENT) in (COMPONENT_ENGINE, COMPONENT_WORKER)
         return engine and metadata_of(pod).get("namespace") == own.namespace
 
     return [*(pod for pod in pods if not is_own(pod)), *own.pods]
