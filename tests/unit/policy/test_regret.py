@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from mtpilot.curves.curve import CurvePair
-from mtpilot.policy.forecast import Terms
+from mtpilot.policy.forecast import Forecast, Terms
 from mtpilot.policy.predictive import DEFAULT_SETTINGS, Choice, Memory, choose_with_regret
 from mtpilot.policy.regret import NO_REGRET, Regret, better_step, gain, note_regret
 from tests.unit.policy.builders import curve
@@ -14,20 +14,20 @@ SLOW = Terms(horizon_minutes=60.0, flip_minutes=10.0)
 STAY = Choice(best=0, price=0.0, due=False)
 
 
-def lone(batch: int = 0, **load: float):
-    return forecast(1, batch, replace(OPEN, **load), SLOW, LONE)
+def lone(batch: int = 0, *, demand: float = OPEN.demand, closed_weight: float = 0.0) -> Forecast:
+    return forecast(1, batch, replace(OPEN, demand=demand, closed_weight=closed_weight), SLOW, LONE)
 
 
-def days(forecast_, minutes: int) -> Regret:
-    regret = note_regret(NO_REGRET, forecast_, elapsed_seconds=60.0)
+def days(found: Forecast, minutes: int) -> Regret:
+    regret = note_regret(NO_REGRET, found, elapsed_seconds=60.0)
     for _ in range(minutes):
-        regret = note_regret(regret, forecast_, elapsed_seconds=60.0)
+        regret = note_regret(regret, found, elapsed_seconds=60.0)
     return regret
 
 
-def absence_of(forecast_) -> float:
+def absence_of(found: Forecast) -> float:
     """Request-minutes by which the next hour is dearer with a step to batch in it."""
-    costs = forecast_.costs([0, 1])
+    costs = found.costs([0, 1])
     return costs[1] - costs[0]
 
 
@@ -54,7 +54,7 @@ def test_a_quiet_hour_is_taken():
     """The absence is cheaper, the regret is the same."""
     regret = Regret(batch=0, to_batch=0.5 * absence_of(lone()))
     assert not choice_of(regret).due
-    assert choice_of(regret, lone(demand=5.0, in_system=0.1)).due
+    assert choice_of(regret, lone(demand=5.0)).due
 
 
 def test_it_counts_only_while_the_move_is_better_now_too():

@@ -19,7 +19,7 @@ def lately_after(samples: int, seconds: float = 10.0) -> Lately:
 
 
 def test_samples_make_minutes():
-    assert lately_after(6).minutes == (pytest.approx(2.5),)
+    assert list(lately_after(6).minutes) == pytest.approx([2.5])
     assert lately_after(5).minutes == ()
 
 
