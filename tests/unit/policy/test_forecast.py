@@ -15,7 +15,7 @@ TERMS = Terms(horizon_minutes=60.0, flip_minutes=5.0)
 
 def forecast(
     replicas: int = 2, batch: int = 0, load: Load = OPEN, terms: Terms = TERMS, pair: CurvePair = SMALL, *, by_latency: bool = False
-):
+) -> Forecast:
     return Forecast(fluid_fleet(pair, replicas, by_latency), batch, load, terms)
 
 

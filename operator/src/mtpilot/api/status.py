@@ -11,7 +11,7 @@ from pydantic import Field
 from .conditions import BaseCondition, Reason, Text
 from .inference_service import MixSpec, Mode
 from .throughput_profile import Bound, Verdict
-from .types import ApiModel, Decimal, Sha256, Timestamp
+from .types import ApiModel, Decimal, Sha256, SignedDecimal, Timestamp
 
 
 class SlotPhase(StrEnum):
@@ -92,6 +92,16 @@ class PolicyState(ApiModel):
     usual_mtp_tokens_per_second: Decimal | None = Field(default=None, description="What an mtp replica would have served lately")
     usual_batch_tokens_per_second: Decimal | None = Field(default=None, description="What a batch replica would have served lately")
     usual_seen_minutes: Decimal | None = Field(default=None, description="Over how many minutes")
+    recent_tokens_per_second: str | None = Field(
+        default=None, max_length=1024, description="Mean demand of each of the last sixty minutes, oldest first"
+    )
+    minute_tokens: Decimal | None = Field(default=None, description="Output tokens asked for in the minute that is not over")
+    minute_seconds: Decimal | None = Field(default=None, description="How much of it has passed")
+    regret_batch: int | None = Field(default=None, ge=0, description="Batch replicas of the mix that the regret belongs to")
+    regret_to_batch: SignedDecimal | None = Field(
+        default=None, description="Request-minutes that a step to batch would have saved since then"
+    )
+    regret_to_mtp: SignedDecimal | None = Field(default=None, description="Request-minutes that a step to mtp would have saved since then")
     accept_length: Decimal | None = Field(default=None, description="Smoothed accept length of loaded mtp replicas")
     mtp_slots: int | None = Field(default=None, ge=0, description="Slots that an mtp replica was last seen with")
     batch_slots: int | None = Field(default=None, ge=0, description="Slots that a batch replica was last seen with")

@@ -154,7 +154,7 @@ def _checked(seen: Look, wanted: Mode, reason: Reason, *, explain: bool) -> Answ
     if reason is not Reason.CHEAPER_AFTER_MOVE:
         return Answer(reason=reason, to=wanted, wanted=wanted, because=_due(seen, wanted, reason))
     weighing, choice = seen.weighing, seen.weighing.choice
-    better = share_better(weighing.forecast, choice.best, choice.price, exact=explain)
+    better = share_better(weighing.forecast, choice.best, choice.price - choice.regret, exact=explain)
     if better <= ENOUGH:
         because = f"a step to {wanted} pays in {percent(better)} of the draws of curves as uncertain as these, not in {percent(ENOUGH)}"
         return Answer(reason=Reason.CURVES_UNCERTAIN, because=because, when="more points in the profile", draws_better=better)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from .fluid import EMPTY, FluidFleet, MixTable
 from .spell import Ahead
+from .wavering import LEAST_MINUTES, waiting
 
 CLEARING_MINUTES = 60.0  # a backlog that takes longer is followed no further
 CLEARING_SHARE = 0.02  # of the capacity is left for a backlog at least, so that a full fleet has a finite price
@@ -20,13 +21,17 @@ TINY = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """demand: tok/s, smoothed. queued: requests that wait now. in_system: requests, smoothed. closed_weight: 0…1, of the closed loop."""
+    """demand: tok/s, smoothed. queued: requests that wait now. in_system: requests, smoothed. closed_weight: 0…1, of the closed loop.
+
+    lately: demand by the minute, oldest first, in tok/s: how it wavers.
+    """
 
     demand: float
     queued: float
     in_system: float
     closed_weight: float
     output_tokens: float
+    lately: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +67,33 @@ class _Way:
 class Forecast:
     """Costs for one load, from `batch` batch replicas on."""
 
-    __slots__ = ("batch", "best_rate", "fleet", "load", "per_token", "terms")
+    __slots__ = ("_bursts", "_scale", "_top", "batch", "best_rate", "fleet", "load", "per_token", "terms")
 
     def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
         self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
         self.per_token = 60.0 / load.output_tokens
+        self._bursts: dict[float, float] = {}
+        self._scale = _scale_of(load)  # on the minutes lately, to the demand that is forecast
+        self._top = self._scale * max(load.lately, default=0.0)
         self.best_rate = 0.0  # tok/s that the clients of a closed loop get from the best mix that is priced
+
+    def steady(self, batch: int) -> float:
+        """Requests that `batch` batch replicas hold in the mean, under this load for the whole horizon, from an empty queue."""
+        mix, minutes = self.fleet.mix(batch), self.terms.horizon_minutes
+        runs, waits, left = mix.flow(self.load.demand, 0.0, minutes, self.per_token)
+        return (runs + self.terms.waiting * (waits + self._clearing(mix, left))) / minutes + self.terms.waiting * self.bursts(mix)
+
+    def bursts(self, mix: MixTable) -> float:
+        """Requests that wait at `mix` in the mean since demand wavers, beside those that its mean makes wait."""
+        if self._top <= mix.capacity or mix.capacity <= 0:
+            return 0.0
+        found = self._bursts.get(mix.capacity)
+        if found is None:
+            minutes = len(self.load.lately)
+            steady = mix.flow(self.load.demand, 0.0, minutes, self.per_token)[1]
+            found = max(0.0, waiting(self.load.lately, self._scale, mix.capacity, self.per_token) - steady) / minutes
+            self._bursts[mix.capacity] = found
+        return found
 
     def costs(self, targets: Iterable[int]) -> dict[int, float]:
         """Cost of ending at each of `targets` batch replicas, one flip after another; the present number means staying."""
@@ -122,7 +148,7 @@ class Forecast:
 
     def _opened(self, meanwhile: MixTable, then: MixTable, minutes: float) -> float:
         runs, waits, left = meanwhile.flow(self.load.demand, self.load.queued, minutes, self.per_token)
-        return runs + self.terms.waiting * (waits + self._clearing(then, left))
+        return runs + self.terms.waiting * (waits + self._clearing(then, left) + self.bursts(meanwhile) * minutes)
 
     def _mean(self, closed: float, opened: float) -> float:
         weight = self.load.closed_weight
@@ -143,7 +169,7 @@ class Forecast:
 
     def _pass(self, way: _Way, mix: MixTable, minutes: float) -> None:
         runs, waits, way.queued = mix.flow(self.load.demand, way.queued, minutes, self.per_token)
-        way.opened += runs + self.terms.waiting * waits
+        way.opened += runs + self.terms.waiting * (waits + self.bursts(mix) * minutes)
         way.closed += self._closed(way, mix, way.batch, minutes)
         way.minutes += minutes
 
@@ -169,7 +195,7 @@ class Forecast:
         opened, closed, queued, mix = way.opened, way.closed, way.queued, self.fleet.mix(target)
         if rest > TINY:
             runs, waits, queued = mix.flow(self.load.demand, queued, rest, self.per_token)
-            opened += runs + self.terms.waiting * waits
+            opened += runs + self.terms.waiting * (waits + self.bursts(mix) * rest)
             closed += self._closed(way, mix, target, rest)
         return self._mean(closed, opened + self.terms.waiting * self._clearing(mix, queued))
 
@@ -180,3 +206,9 @@ class Forecast:
         spare = max(mix.capacity - self.load.demand, CLEARING_SHARE * mix.capacity)
         minutes = queued / (spare * self.per_token) if spare > 0 else CLEARING_MINUTES
         return queued * minutes / 2 if minutes < CLEARING_MINUTES else queued * CLEARING_MINUTES
+
+
+def _scale_of(load: Load) -> float:
+    """0 where too little was seen."""
+    seen = sum(load.lately)
+    return load.demand * len(load.lately) / seen if len(load.lately) >= LEAST_MINUTES and seen > 0 else 0.0

@@ -14,6 +14,7 @@ from .loop import sharpened
 from .memory import Remembered, recall
 from .predictive import LONGEST_LOOK_SECONDS, Memory, PredictiveSettings, learn_prices, pay_off, take
 from .refine import refine
+from .regret import MOST_REPLICAS, note_regret
 from .sampling import Sampling
 from .spell import ahead, go_on
 from .timing import seconds
@@ -61,6 +62,10 @@ def look(
     forecast = Forecast(circumstances.fluid, circumstances.here, load, circumstances.terms)
     costs = forecast.costs(circumstances.candidates)
     learns = sampling.fresh and fleet.moving is None
+    if learns and circumstances.fluid.replicas <= MOST_REPLICAS:
+        looked = min(elapsed or 0.0, LONGEST_LOOK_SECONDS)
+        rule = replace(remembered.rule, regret=note_regret(remembered.rule.regret, forecast, elapsed_seconds=looked))
+        remembered, circumstances = replace(remembered, rule=rule), replace(circumstances, memory=rule)
     if learns:
         rule = learn_prices(settings, remembered.rule, forecast, costs, elapsed_seconds=elapsed, pace=factor)
         remembered, circumstances = replace(remembered, rule=rule), replace(circumstances, memory=rule)
@@ -174,6 +179,7 @@ def _load(memory: Memory, demand: Demand, *, more_than_slots: float) -> Load:
         in_system=demand.in_flight + demand.queued if memory.in_system is None else memory.in_system,
         closed_weight=memory.loop.closed_weight,
         output_tokens=max(demand.mean_output_tokens, 1.0),
+        lately=memory.lately.minutes,
     )
 
 

@@ -11,8 +11,10 @@ from mtpilot.api.status import PolicyState
 from .loop import LoopMemory
 from .predictive import Memory
 from .refine import Level, Refinement
+from .regret import NO_REGRET, Regret
 from .spell import FIRST_SPELL, Spell
-from .timing import decimal, number
+from .timing import decimal, number, signed
+from .wavering import MINUTES, NOTHING_SEEN, Lately
 
 Fields = dict[str, str | int | None]
 
@@ -42,6 +44,8 @@ def recall(state: PolicyState) -> Remembered:
             price_to_batch=number(state.price_to_batch),
             price_to_mtp=number(state.price_to_mtp),
             spell=_spell(state),
+            lately=_lately(state),
+            regret=_regret(state),
         ),
         refinement=Refinement(
             mtp=_level(state.mtp_level, state.mtp_level_weight),
@@ -66,6 +70,8 @@ def record(remembered: Remembered) -> Fields:
         "price_to_batch": _text(rule.price_to_batch),
         "price_to_mtp": _text(rule.price_to_mtp),
         **_spell_fields(rule.spell),
+        **_lately_fields(rule.lately),
+        **_regret_fields(rule.regret),
         "accept_length": _text(remembered.accept_length),
         "mtp_slots": remembered.mtp_slots,
         "batch_slots": remembered.batch_slots,
@@ -75,6 +81,39 @@ def record(remembered: Remembered) -> Fields:
         "batch_level_weight": _text(refinement.batch.known),
         "drift_seconds": round(refinement.drift_seconds),
     }
+
+
+def _lately(state: PolicyState) -> Lately:
+    minutes = [number(text) for text in (state.recent_tokens_per_second or "").split()]
+    if None in minutes:
+        return NOTHING_SEEN
+    return Lately(
+        minutes=tuple(found for found in minutes if found is not None)[-MINUTES:],
+        tokens=number(state.minute_tokens) or 0.0,
+        seconds=number(state.minute_seconds) or 0.0,
+    )
+
+
+def _lately_fields(lately: Lately) -> Fields:
+    return {
+        "recent_tokens_per_second": " ".join(f"{rate:.1f}" for rate in lately.minutes) or None,
+        "minute_tokens": _text(lately.tokens),
+        "minute_seconds": _text(lately.seconds),
+    }
+
+
+def _regret(state: PolicyState) -> Regret:
+    to_batch, to_mtp = signed(state.regret_to_batch), signed(state.regret_to_mtp)
+    if state.regret_batch is None or to_batch is None or to_mtp is None:
+        return NO_REGRET
+    return Regret(batch=state.regret_batch, to_batch=to_batch, to_mtp=to_mtp)
+
+
+def _regret_fields(regret: Regret) -> Fields:
+    """Nothing where it is not kept."""
+    if regret.batch is None:
+        return {}
+    return {"regret_batch": regret.batch, "regret_to_batch": _text(regret.to_batch), "regret_to_mtp": _text(regret.to_mtp)}
 
 
 def _spell(state: PolicyState) -> Spell:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from .forecast import TINY, Forecast
 from .loop import UNDECIDED, LoopMemory, compare
+from .regret import NO_REGRET, Regret, better_step
 from .smoothing import FORGET_AFTER_TIME_CONSTANTS, smooth, weight
 from .spell import FIRST_SPELL, Spell
+from .wavering import NOTHING_SEEN, Lately, note_demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ DEFAULT_SETTINGS = PredictiveSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """demand: tok/s, in_system: requests; smoothed, None before the first sample.
+    """demand: tok/s, in_system: requests; smoothed, None before the first sample. lately: demand by the minute.
 
     price_to_batch, price_to_mtp: request-minutes of the way back from a step to that mode; None: not seen yet.
     """
@@ -64,18 +66,22 @@ class Memory:
     price_to_batch: float | None = None
     price_to_mtp: float | None = None
     spell: Spell = FIRST_SPELL
+    lately: Lately = NOTHING_SEEN
+    regret: Regret = NO_REGRET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """best: the cheapest mix by itself, as a number of batch replicas. price: request-minutes of the way back from it.
 
-    due: it is cheaper by the margin, its price in it.
+    regret: request-minutes that staying has cost more so far, where they count for it. due: it is cheaper by the margin, price and
+    regret in it.
     """
 
     best: int
     price: float
     due: bool
+    regret: float = 0.0
 
 
 def take(
@@ -103,6 +109,8 @@ def take(
         price_to_batch=memory.price_to_batch,
         price_to_mtp=memory.price_to_mtp,
         spell=memory.spell,
+        lately=note_demand(memory.lately if known else NOTHING_SEEN, demand, elapsed_seconds=stands_for or 0.0),
+        regret=memory.regret,
         demand=average(memory.demand, demand, settings.demand_time_constant_seconds),
         in_system=average(memory.in_system, in_system, settings.in_system_time_constant_seconds),
         loop=compare(
@@ -132,6 +140,23 @@ def choose(
     price = settings.price_of_return * (learned or 0.0) * abs(best - here)
     due = here not in allowed or costs[best] + price < costs[here] * (1.0 - settings.margin) - TINY
     return Choice(best=best, price=price, due=due)
+
+
+def choose_with_regret(settings: PredictiveSettings, memory: Memory, forecast: Forecast, costs: dict[int, float], choice: Choice) -> Choice:
+    """The choice of a fleet whose next hour does not pay for a step, though what staying has cost so far does.
+
+    costs: of the mixes that may be chosen, and of the present one.
+    """
+    here = forecast.batch
+    if choice.best != here or memory.regret.batch != here:
+        return choice
+    step = better_step(forecast, settings.margin)
+    there, regret = here + step, memory.regret.of(step)
+    if step == 0 or regret <= 0 or there not in costs:
+        return choice
+    price = settings.price_of_return * ((memory.price_to_batch if step > 0 else memory.price_to_mtp) or 0.0)
+    due = costs[there] + price - regret < costs[here] * (1.0 - settings.margin) - TINY
+    return Choice(best=there, price=price, regret=regret, due=True) if due else choice
 
 
 def learn_prices(

@@ -19,7 +19,7 @@ def mix_of(c: Circumstances, batch: int) -> Mix:
 
 def outlook_of(c: Circumstances, weighing: Weighing, demand: Demand, limits: Sequence[LoadLimit], draws_better: float | None) -> Outlook:
     load, choice = weighing.forecast.load, weighing.choice
-    worth = choice.due or weighing.costs[choice.best] + choice.price < weighing.costs[c.here]
+    worth = choice.due or weighing.costs[choice.best] + choice.price - choice.regret < weighing.costs[c.here]
     costs = {
         k: MixCost(mix=mix_of(c, k), request_minutes=cost, feasible=k not in weighing.missed) for k, cost in sorted(weighing.costs.items())
     }
@@ -51,7 +51,10 @@ def costs_in_words(c: Circumstances, weighing: Weighing) -> str:
     if shown is None:
         return text
     text += f", {mix_of(c, shown)} {amount(costs[shown])}"
-    return f"{text} + {amount(choice.price)} for the way back" if shown == choice.best else text
+    if shown != choice.best:
+        return text
+    text += f" + {amount(choice.price)} for the way back"
+    return f"{text} - {amount(choice.regret)} that staying has cost so far" if choice.regret > 0 else text
 
 
 def _second(weighing: Weighing) -> int | None:

@@ -10,7 +10,7 @@ from mtpilot.model.decision import FleetState
 from .bounds import batch_bounds
 from .fluid import FluidFleet
 from .forecast import TINY, Forecast, Load, Terms
-from .predictive import Choice, Memory, PredictiveSettings, choose, priced
+from .predictive import Choice, Memory, PredictiveSettings, choose, choose_with_regret, priced
 from .targets import missing_targets
 
 QUIET_SHARE = 0.85  # of what is left while a replica is away
@@ -98,7 +98,7 @@ def judge(c: Circumstances, forecast: Forecast, costs: dict[int, float]) -> Weig
     """Choose among prices that are there already."""
     missed = missing_targets(c.spec, forecast, c.candidates)
     memory = priced(c.memory, forecast)
-    everything = choose(c.settings, memory, c.here, costs, missed)
+    everything = _choose(c, memory, forecast, costs, missed)
     if c.home is None:
         return Weighing(forecast=forecast, costs=costs, missed=missed, choice=everything)
     allowed = {k: cost for k, cost in costs.items() if (k <= c.here if c.home is Mode.MTP else k >= c.here)}
@@ -106,9 +106,16 @@ def judge(c: Circumstances, forecast: Forecast, costs: dict[int, float]) -> Weig
         forecast=forecast,
         costs=costs,
         missed=missed,
-        choice=choose(c.settings, memory, c.here, allowed, missed),
+        choice=_choose(c, memory, forecast, allowed, missed),
         refused=everything if everything.due and everything.best not in allowed else None,
         quiet_home=_is_quiet_home(c, forecast, allowed),
+    )
+
+
+def _choose(c: Circumstances, memory: Memory, forecast: Forecast, costs: dict[int, float], missed: frozenset[int]) -> Choice:
+    choice = choose(c.settings, memory, c.here, costs, missed)
+    return choose_with_regret(
+        c.settings, memory, forecast, {k: cost for k, cost in costs.items() if k not in missed or k == c.here}, choice
     )
 
 
