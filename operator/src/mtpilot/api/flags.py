@@ -33,7 +33,7 @@ SPECULATION_FLAGS: tuple[str, ...] = (
 )
 SPECULATION_PREFIX = "--speculative-"
 
-# Refused as well: the operator could not reach the engine, or could not see what it runs with.
+# Refused as well: the operator could not reach the engine, or could not see what it runs with; the nodes are the hardware class's.
 UNSUPPORTED_FLAGS: tuple[str, ...] = (
     "--api-key",
     "--config",

@@ -37,7 +37,12 @@ class HardwareClassSpec(ApiModel):
     """What a replica needs of its nodes."""
 
     gpu: GpuSpec = Field(description="The GPUs of one replica")
-    nodes_per_replica: int = Field(default=1, ge=1, le=16, description="Nodes that one replica spans; its GPUs are spread evenly")
+    nodes_per_replica: int = Field(
+        default=1,
+        ge=1,
+        le=16,
+        description="Nodes that one replica spans; its GPUs are spread evenly. Above 1 the cluster needs LeaderWorkerSet 0.7",
+    )
     node_selector: dict[str, LabelValue] = Field(default_factory=dict, max_length=32, description="Labels of the nodes")
     tolerations: tuple[Toleration, ...] = Field(
         default=(),
