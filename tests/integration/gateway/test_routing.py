@@ -226,21 +226,31 @@ async def test_metrics_show_what_waits_and_what_runs(stage, new_engine) -> None:
     await asyncio.gather(*requests)
 
 
-async def test_the_agent_tells_how_many_wait_and_for_how_long(stage, new_engine) -> None:
+async def test_the_agent_tells_how_many_of_each_class_wait_and_for_how_long(stage, new_engine) -> None:
     """Also while there is no replica, where HAProxy's own queue is empty."""
-    assert waiting(stage) == (0, 0)
+    assert waiting(stage) == {"interactive": (0, 0), "batch": (0, 0)}
     requests = [asyncio.create_task(stage.post(str(number))) for number in range(3)]
-    await until(lambda: waiting(stage)[0] == 3, 4)
-    first = waiting(stage)[1]
-    await until(lambda: waiting(stage)[1] > first >= 1, 4)
-    engine = await new_engine(answers=True)
-    stage.say(pod(address=engine.address))
-    await asyncio.gather(*requests)
-    await until(lambda: waiting(stage) == (0, 0), 4)
+    await until(lambda: lengths(stage) == {"interactive": 3, "batch": 0}, 4)
+    requests += [asyncio.create_task(stage.post(str(number), x_mtpilot_priority="Batch")) for number in range(3, 5)]
+    await until(lambda: lengths(stage) == {"interactive": 3, "batch": 2}, 4)
+    await until(lambda: waiting(stage)["interactive"][1] > waiting(stage)["batch"][1] >= 1, 4)
+    engine = await new_engine()
+    stage.say(pod(address=engine.address, slots=1))
+    await until(lambda: engine.running == 1, 4)
+    await until(lambda: lengths(stage) == {"interactive": 2, "batch": 2}, 4)
+    engine.gate.set()
+    assert {answer.status for answer in await asyncio.gather(*requests)} == {200}
+    await until(lambda: waiting(stage) == {"interactive": (0, 0), "batch": (0, 0)}, 4)
 
 
-def waiting(stage) -> tuple[float, float]:
-    """Requests, and seconds."""
+def waiting(stage) -> dict[str, tuple[float, float]]:
+    """Class → requests, seconds."""
     metrics = stage.agent.metrics
-    number, seconds = (gauge.collect()[0].samples[0].value for gauge in (metrics.waiting, metrics.waiting_seconds))
-    return number, seconds
+    return {
+        name: (metrics.waiting.labels(name)._value.get(), metrics.waiting_seconds.labels(name)._value.get())
+        for name in ("interactive", "batch")
+    }
+
+
+def lengths(stage) -> dict[str, float]:
+    return {name: number for name, (number, _) in waiting(stage).items()}

@@ -7,7 +7,7 @@ when HAProxy is restarted.
 import asyncio
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from mtpilot.render.haproxy_options import KEYS_MAP_FILE
 from .desired import ActualPool, ActualServer
 from .pods import ServerState
 from .ports import Certificate, GatewayError
+from .waiting import WaitingRequest, parse_classes, parse_streams, same_request
 
 ANSWER_TIMEOUT_SECONDS = 2.0
 COMMANDS_PER_CALL = 32  # a command line must fit HAProxy's buffer of 16 KiB
@@ -57,6 +58,19 @@ class AdminSocket:
         if "Success" not in done:
             await self._ask(f"abort ssl cert {certificate.path}")
             raise GatewayError(f"HAProxy does not take the certificate: {' '.join((taken + done).split())[:300]}")
+
+    async def waiting(self, before: Iterable[WaitingRequest] = ()) -> tuple[WaitingRequest, ...]:
+        """Requests without a replica; the classes of those that waited `before` are not asked for again. Raises GatewayError."""
+        streams = parse_streams(await self._ask("show sess"))
+        known = {request.stream.pointer: request for request in before}
+        classes = {
+            stream.pointer: known[stream.pointer].priority
+            for stream in streams
+            if stream.pointer in known and same_request(known[stream.pointer].stream, stream)
+        }
+        unknown = [f"show sess {stream.pointer}" for stream in streams if stream.pointer not in classes]
+        classes |= parse_classes(await self.execute(unknown))
+        return tuple(WaitingRequest(stream=stream, priority=classes[stream.pointer]) for stream in streams if stream.pointer in classes)
 
     async def execute(self, commands: Sequence[str]) -> str:
         """Run commands in order; the answers, one after the other. Raises GatewayError."""

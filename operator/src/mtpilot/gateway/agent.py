@@ -6,6 +6,7 @@ with the servers it has.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from .pods import EnginePod, ServerState, engine_pods, gateway_share
 from .ports import ApiKeys, Certificate, Certificates, EngineSlots, Gateway, GatewayError, Limits, PodWatch
 from .shares import Share
 from .telemetry import AgentMetrics
+from .waiting import WaitingRequest, lengths_and_ages
 
 SYNC_SECONDS = 1.0
 STALE_SECONDS = 30.0
@@ -62,7 +64,8 @@ class Agent:
     _ready: bool = False
     _turn_at: float = field(default_factory=time.monotonic)
     _last_failure: str | None = None
-    _waiting_since: float | None = None
+    _waiting: tuple[WaitingRequest, ...] = ()
+    _waiting_at: float = -math.inf
     _certificate: Certificate | None = None
 
     async def run(self) -> None:
@@ -97,7 +100,7 @@ class Agent:
             self._turn_at = time.monotonic()
             self._wake.clear()
             try:
-                await self._sync()
+                await self._count_waiting(await self._sync())
             except GatewayError as error:
                 self._note_failure(str(error))
                 self.metrics.haproxy_up.set(0)
@@ -113,10 +116,11 @@ class Agent:
         except TimeoutError:
             return
 
-    async def _sync(self) -> None:
+    async def _sync(self) -> int:
+        """Gives how many requests waited."""
         pool = await self.gateway.pool()
+        waiting = pool.waiting
         self.metrics.haproxy_up.set(1)
-        self._count_waiting(pool.waiting)
         await self._say_whether_we_leave()
         self._say_whether_anything_waits(pool)
         await self._sync_keys()
@@ -125,7 +129,7 @@ class Agent:
         if pods is None:
             self._ready = self._ready or pool.ready
             self._count(pool)
-            return
+            return waiting
         desired = self._desired(pods, pool)
         self.metrics.unplaced.set(len(desired.unplaced))
         commands = diff(desired, pool)
@@ -135,8 +139,9 @@ class Agent:
         # What was asked for, not what these newest numbers would ask for: requests come and go between the two looks.
         if left := diff(desired, pool):
             self._note_failure(f"HAProxy did not take: {'; '.join(left)}")
-            return
+            return waiting
         self._note_agreement(changed_at)
+        return waiting
 
     async def _sync_keys(self) -> None:
         wanted = self.keys.hashes() if self.keys is not None else None
@@ -203,12 +208,16 @@ class Agent:
         for state in ServerState:
             self.metrics.servers.labels(state=state.value).set(states.count(state))
 
-    def _count_waiting(self, waiting: int) -> None:
-        """NB: HAProxy tells no request's age while it waits, only how long those waited that went on."""
+    async def _count_waiting(self, waiting: int) -> None:
+        """NB: all of HAProxy's streams are listed for it, so not at each change of the pods, and not while none waits."""
         now = time.monotonic()
-        self._waiting_since = (self._waiting_since or now) if waiting else None
-        self.metrics.waiting.set(waiting)
-        self.metrics.waiting_seconds.set(0 if self._waiting_since is None else now - self._waiting_since + self.sync_seconds)
+        if waiting and now - self._waiting_at < self.sync_seconds:
+            return
+        self._waiting_at = now
+        self._waiting = await self.gateway.waiting(self._waiting) if waiting else ()
+        for priority, (number, seconds) in lengths_and_ages(self._waiting).items():
+            self.metrics.waiting.labels(priority.value).set(number)
+            self.metrics.waiting_seconds.labels(priority.value).set(seconds)
 
     async def _follow(self) -> None:
         async for manifests in self.watch.snapshots():

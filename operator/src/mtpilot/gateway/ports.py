@@ -3,7 +3,7 @@
 The agent is tested against the real HAProxy with pods made up by a test; on a cluster the adapters stand behind these.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from mtpilot.model.snapshot import Manifest
 
 from .desired import ActualPool
 from .pods import EnginePod
+from .waiting import WaitingRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,10 @@ class Gateway(Protocol):
 
     async def keys(self) -> Mapping[str, str]:
         """The map of API keys as HAProxy has it. Raises GatewayError as above."""
+        ...
+
+    async def waiting(self, before: Iterable[WaitingRequest] = ()) -> tuple[WaitingRequest, ...]:
+        """Requests without a replica, given those of the last look. Raises GatewayError as above."""
         ...
 
     async def renew_certificate(self, certificate: Certificate) -> None:

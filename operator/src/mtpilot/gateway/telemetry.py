@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from .pods import ServerState
+from .waiting import PriorityClass
 
 
 @dataclass(slots=True)
@@ -37,11 +38,15 @@ class AgentMetrics:
             "mtpilot_gateway_contention_limit", "Requests an mtp replica takes before the batch replicas do; 0: no limit", registry=registry
         )
         self.waiting = Gauge(
-            "mtpilot_gateway_waiting_requests", "Requests without a server: queued, or waiting for a replica to come", registry=registry
+            "mtpilot_gateway_waiting_requests",
+            "Requests without a server, by class: queued, or waiting for a replica to come",
+            ["class"],
+            registry=registry,
         )
         self.waiting_seconds = Gauge(
             "mtpilot_gateway_waiting_seconds",
-            "For how long some request has waited at each look: the oldest waits no longer; 0: none waits",
+            "Age of the oldest request without a server, by class; 0: none waits",
+            ["class"],
             registry=registry,
         )
         self.reaction = Histogram(
@@ -52,3 +57,6 @@ class AgentMetrics:
         )
         for state in ServerState:
             self.servers.labels(state=state.value)
+        for priority in PriorityClass:
+            self.waiting.labels(priority.value)
+            self.waiting_seconds.labels(priority.value)

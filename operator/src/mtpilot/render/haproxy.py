@@ -236,10 +236,12 @@ frontend {again}
 backend {backend}
     # Two classes: who waits as "batch" waits behind all others, and is refused at a shorter queue.
     acl low req.hdr({priority_header}) -i {batch_class}
-    http-request set-priority-class int(1) if low
     # The connections of a backend are what waits and what runs, this request as well.
     acl busy be_conn({backend}) gt {shorter_queue_length}
-    http-request allow if !busy
+    http-request allow if !low !busy
+    http-request set-priority-class int(1) if low
+    # By its niceness the agent knows a waiting request's class: HAProxy tells nothing else of it.
+    http-request set-nice 1 if low
     acl none be_conn_free({backend}) lt 0
     acl full queue({backend}) ge {queue_length}
     acl low_full queue({backend}) ge {batch_queue_length}
