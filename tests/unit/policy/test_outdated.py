@@ -11,6 +11,7 @@ from mtpilot.curves.curve import CurvePair
 from mtpilot.policy.memory import Remembered, recall
 from mtpilot.policy.outdated import curves_digest, without_outdated
 from mtpilot.policy.refine import Level, Refinement
+from mtpilot.policy.regret import NO_REGRET
 from tests.unit.policy.builders import DIGESTS, PAIR, fleet
 from tests.unit.policy.watch import ALL_MTP, MTP_CAPACITY, Watch
 
@@ -26,6 +27,9 @@ SEEN = PolicyState(
     batch_level="1.200000",
     batch_level_weight="0.400000",
     drift_seconds=3600,
+    regret_batch=2,
+    regret_to_batch="120.000000",
+    regret_to_mtp="-3.000000",
     curves_digest=curves_digest(PAIR),
     mtp_template=DIGESTS[Mode.MTP],
     batch_template=DIGESTS[Mode.BATCH],
@@ -47,6 +51,7 @@ def kept(state: PolicyState = SEEN, curves: CurvePair = PAIR, **changes: Any) ->
 def test_other_curves_are_another_scale_for_levels_and_accept_length(curves: CurvePair) -> None:
     found = kept(curves=curves)
     assert (found.refinement, found.accept_length) == (Refinement(), None)
+    assert found.rule.regret == NO_REGRET
     assert (found.mtp_slots, found.batch_slots) == (20, 60), "slots are the engines', not the curves'"
     assert (found.rule.demand, found.rule.price_to_batch) == (1234.5, 410.25), "and the load is the load"
 
@@ -55,6 +60,7 @@ def test_another_mtp_template_is_another_mtp_engine() -> None:
     found = kept(mtp_digest="cccccccccccc")
     assert (found.refinement, found.accept_length, found.mtp_slots) == (Refinement(batch=LEVELS.batch), None, None)
     assert found.batch_slots == 60
+    assert found.rule.regret == recall(SEEN).rule.regret != NO_REGRET
 
 
 def test_another_batch_template_is_another_batch_engine() -> None:

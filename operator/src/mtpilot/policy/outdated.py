@@ -18,6 +18,7 @@ from .memory import Fields
 DIGEST_LENGTH = 12
 _OF_MTP: Fields = {"mtp_level": None, "mtp_level_weight": None, "accept_length": None, "drift_seconds": 0}
 _OF_BATCH: Fields = {"batch_level": None, "batch_level_weight": None, "drift_seconds": 0}
+_BY_CURVES: Fields = {"regret_batch": None, "regret_to_batch": None, "regret_to_mtp": None}  # what a step would have saved by them
 
 
 def without_outdated(state: PolicyState, curves: CurvePair, fleet: FleetState) -> PolicyState:
@@ -28,7 +29,7 @@ def without_outdated(state: PolicyState, curves: CurvePair, fleet: FleetState) -
     fields: Fields = {}
     known = curves_digest(curves)
     if state.curves_digest not in (None, known):
-        fields |= _OF_MTP | _OF_BATCH
+        fields |= _OF_MTP | _OF_BATCH | _BY_CURVES
     mtp, batch = fleet.mtp_digest or state.mtp_template, fleet.batch_digest or state.batch_template
     if state.mtp_template not in (None, mtp):
         fields |= _OF_MTP | {"mtp_slots": None}
