@@ -9,8 +9,10 @@ from mtpilot.model import names
 from tests.integration.controller.conftest import Operator
 from tests.integration.controller.scene import Manifest, Scene
 from tests.integration.leader_worker_set.two_nodes import TWO_NODES, two_node_service
+from tests.integration.render.test_rendered_objects import check_taken_strictly
 from tests.integration.scenarios.support import changed_environment, flips, labels, under_load, until_condition, until_mix
 from tests.integration.support import eventually
+from tests.unit.render.samples import SAMPLES, Sample
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +69,14 @@ async def test_a_service_of_groups_lives_as_one_of_single_nodes(leader_worker_se
     await scene.delete("chat")
     await scene.until_gone("inferenceservices", "chat")
     assert await scene.all("leaderworkersets") == []
+
+
+SEVERAL_NODES = [sample for sample in SAMPLES if sample.hardware.spec.nodes_per_replica > 1]
+
+
+@pytest.mark.parametrize("sample", SEVERAL_NODES, ids=lambda sample: sample.name)
+async def test_the_webhooks_take_every_object_strictly(leader_worker_set: LocalCluster, sample: Sample) -> None:
+    await check_taken_strictly(leader_worker_set, sample)
 
 
 async def until_all_serve(scene: Scene, templates: set[str]) -> None:
