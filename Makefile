@@ -29,7 +29,7 @@ bench-gateway: env ## This gateway beside HAProxy, sglang-router and smg on one 
 	$(RUN) python -m e2e.bench_gateway $(BENCH_GATEWAY_ARGS)
 
 .PHONY: test
-test: env toolchain test-fast test-contract test-replay test-integration ## All tests: fast ones first, then those on a real control plane
+test: env toolchain test-tools test-fast test-contract test-replay test-integration ## All tests: fast ones first, then those on a real control plane
 
 .PHONY: check
 check: env ## Format, lint, types, import layers, generated files up to date, links in docs
@@ -64,6 +64,10 @@ image-requirements: env ## What the images install, from uv.lock, each file by i
 	$(UV) export --quiet --frozen --no-dev --no-emit-workspace --no-header --package sglang-sim --output-file out/images/sglang-sim/requirements.txt >/dev/null
 
 ##@ Develop
+
+.PHONY: test-tools
+test-tools: env toolchain # helm, and promtool, which shares nearly all its compiled packages with the control plane
+	@$(RUN) python -m e2e.toolchain ensure helm promtool >/dev/null
 
 .PHONY: test-fast
 test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries each property that often)
