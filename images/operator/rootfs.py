@@ -2,9 +2,9 @@
 
     python3 rootfs.py /opt/mtpilot /rootfs
 
-Runs while the image is built, with the standard library only, on any base with glibc: Debian's Python or one in /usr/local. What is found
-nowhere here is not in the image: no shell, no package manager, no installer. Scanners read dpkg's status, so it keeps the packages of which a
-file was taken, each with its licence.
+Runs while the image is built, with the standard library only, on any base with glibc: Debian's Python or one in /usr/local.
+What is not named here is not in the image: no shell, no package manager, no installer. Scanners read dpkg's status, so it keeps
+the packages of which a file was taken, each with its licence.
 """
 
 from __future__ import annotations
