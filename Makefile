@@ -41,6 +41,10 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 	$(RUN) python -m e2e.chart --check
 	$(RUN) python docs/check_links.py
 
+.PHONY: lint-chart
+lint-chart: env ## The rendered chart by helm lint, Kubernetes' schemas and checkov; what is meant stands in charts/waivers.yaml
+	$(RUN) python -m e2e.chart_lint
+
 ##@ Ship
 
 IMAGE_PREFIX ?=
