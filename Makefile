@@ -10,6 +10,7 @@ export UV_PYTHON_DOWNLOADS ?= never
 # Dozens of Python processes are started here; one without bytecode compiles its libraries anew, for seconds of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
+ZIZMOR_VERSION := 1.32.0
 SOURCES := operator/src images e2e tests docs
 FAST_TESTS := tests/unit tests/property tests/golden
 
@@ -40,6 +41,12 @@ check: env ## Format, lint, types, import layers, generated files up to date, li
 	$(RUN) mtpilot crds --check --reference docs/reference/api.md
 	$(RUN) python -m e2e.chart --check
 	$(RUN) python docs/check_links.py
+	@$(MAKE) --no-print-directory lint-workflows
+
+.PHONY: lint-workflows
+lint-workflows: env ## The GitHub workflows by actionlint and zizmor
+	$$($(RUN) python -m e2e.toolchain ensure actionlint | cut -f 2) -shellcheck= -pyflakes=
+	$(UV) tool run --quiet --from zizmor==$(ZIZMOR_VERSION) zizmor --offline --no-progress --quiet .github/workflows
 
 .PHONY: lint-chart
 lint-chart: env ## The rendered chart by helm lint, Kubernetes' schemas and checkov; what is meant stands in charts/waivers.yaml

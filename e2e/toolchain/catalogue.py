@@ -108,6 +108,11 @@ _ALL = (
         version_argument="--help",  # it knows no version; go.mod does
         at_least=(0, 0),
     ),
+    Tool(
+        name="actionlint",
+        source=GoPackage(package="github.com/rhysd/actionlint/cmd/actionlint", output="actionlint", module="gomod_actionlint"),
+        at_least=(1, 7),
+    ),
 )
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}

@@ -130,7 +130,7 @@ def _build(tools: list[Tool], module: Path, root: Path, console: Console) -> Non
     if go is None:
         raise ToolchainError("Go 1.26 or later was neither found nor installed")
     packages = [tool.source.package for tool in tools if isinstance(tool.source, GoPackage)]
-    title = f"building {', '.join(tool.name for tool in tools)} (first time only: 5 to 10 minutes on 2 cores)"
+    title = f"building {', '.join(tool.name for tool in tools)} (first time only: up to 10 minutes on 2 cores)"
     settings = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
     # A compiler lives for seconds: with memory to spare it needs no collector. Stripped binaries need no debug data either.
     settings |= {"GOGC": "off", "GOMEMLIMIT": "3GiB"}

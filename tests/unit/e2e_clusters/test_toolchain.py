@@ -26,7 +26,7 @@ def test_stamped_versions_are_those_of_go_mod() -> None:
     assert f"github.com/prometheus/prometheus v0.{major}{minor}.{patch}" in text
 
 
-@pytest.mark.parametrize("module", ["gomod", "gomod_promtool", "gomod_lws"])
+@pytest.mark.parametrize("module", ["gomod", "gomod_actionlint", "gomod_lws", "gomod_promtool"])
 def test_every_go_package_is_a_tool_of_its_go_mod(module: str) -> None:
     text = (install.MODULES / module / "go.mod").read_text()
     block = re.search(r"^tool (?:\((.*?)^\)|(\S+))", text, re.MULTILINE | re.DOTALL)
