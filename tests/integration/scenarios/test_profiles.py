@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -19,6 +20,7 @@ from mtpilot.model.names import ENGINE_PORT
 from sglang_sim.curves import BUILT_IN
 from tests.integration.controller.conftest import Operator
 from tests.integration.controller.scene import HARDWARE, Manifest, Scene
+from tests.integration.scenarios.dashboard import chart_prometheus
 from tests.integration.scenarios.looks import pods, set_faults, simulated
 from tests.integration.scenarios.support import flips, gateway_urls, under_load, until_mix
 from tests.integration.support import eventually
@@ -146,8 +148,14 @@ async def test_a_profile_that_says_mtp_only_never_flips_under_the_load_that_flip
         assert (condition["status"], condition["reason"]) == ("True", "ProfileInUse")
 
 
-async def test_acceptance_that_falls_moves_the_fleet_to_batch_at_a_load_that_was_fine(scene: Scene, operators: Operators) -> None:
-    async with operators("--rate-window", "4"):
+async def test_acceptance_that_falls_moves_the_fleet_to_batch_at_a_load_that_was_fine(
+    scene: Scene, operators: Operators, tmp_path: Path
+) -> None:
+    """The chart's monitoring looks on: its targets are up, and every query of the dashboard has series."""
+    async with (
+        chart_prometheus(scene, tmp_path) as monitoring,
+        operators("--rate-window", "4", "--metrics-port", str(monitoring.operator_port)),
+    ):
         await scene.apply(QUICK, measured(by="crosses"))
         await scene.until_ready()
         assert (await scene.condition("chat", "Calibrated"))["reason"] == "Uncalibrated"
@@ -160,6 +168,9 @@ async def test_acceptance_that_falls_moves_the_fleet_to_batch_at_a_load_that_was
             await set_faults(scene, {"accept_length": 1.2})
             await eventually_in(scene, flips, seconds=40)
             after = await scene.status()
+            await monitoring.assert_targets_are_up()
+            await eventually_in(scene, lambda status: flips(status)[0][2] == "Completed", seconds=30)
+            await monitoring.assert_dashboard_has_series()
         assert float(after["demand"]["acceptLength"]) < 1.8  # of the window, in which the fall lies
         assert flips(after)[0][:2] == ("mtp", "batch")
 
