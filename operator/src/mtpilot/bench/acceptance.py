@@ -22,7 +22,7 @@ _AT_BOUND_SHARE = 0.01
 _FEWEST_VERIFIES = 50
 # Text that people or models write shrinks to about a third, code to a fifth; text that repeats itself to much less.
 _REPETITIVE_RATIO = 8.0
-_FEWEST_BYTES = 400
+_FEWEST_BYTES = 800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ _BUFFER_BYTES = 2**18
 _SERVED_BY = ("x-mtpilot-mode", "x-mtpilot-replica")
 
 
-def run_clock() -> Clock:
-    """Seconds since now, by a clock that is never set."""
-    began = time.perf_counter()
+def run_clock(seconds: float = 0.0) -> Clock:
+    """Seconds since now, by a clock that is never set; it begins at `seconds`."""
+    began = time.perf_counter() - seconds
     return lambda: time.perf_counter() - began
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.evidence.environment import Engine
+from mtpilot.evidence.server_info import arguments_of, without_secrets
 from mtpilot.render.errors import InvalidArguments
 from mtpilot.render.flags_digest import arguments_sha256
 
@@ -14,12 +15,6 @@ from .planning import Target
 
 MIXED = "mixed"
 MODES = (*(mode.value for mode in Mode), MIXED)
-# Of /server_info, but no arguments.
-_NO_ARGUMENTS = frozenset(
-    ("internal_states", "version", "status", "startup_time", "frontend", "launch_command", "max_total_num_tokens", "max_req_input_len")
-)
-_SECRETS = ("api_key", "admin_api_key", "ssl_keyfile_password")
-_REDACTED = "<redacted>"
 _TARGET = re.compile(r"(?:(?P<mode>[a-z]+)(?:@(?P<route>[A-Za-z0-9._-]+))?=)?(?P<url>https?://.+)")
 _DEFAULT_SPECULATIVE_SLOTS = 48
 
@@ -39,24 +34,6 @@ def parse_target(text: str) -> Target:
     return Target(mode=mode, route=found["route"] or "direct", url=found["url"].rstrip("/"))
 
 
-def mode_of(info: Mapping[str, Any]) -> str:
-    """mtp where the engine drafts."""
-    return Mode.MTP.value if info.get("speculative_algorithm") else Mode.BATCH.value
-
-
-def slots_of(info: Mapping[str, Any]) -> int | None:
-    """Effective limit of running requests over all data-parallel ranks; None where the engine does not tell.
-
-    NB: max_running_requests at the top is what was asked for, and says nothing of what fits.
-    """
-    states = info.get("internal_states")
-    if not isinstance(states, list) or not states:
-        return None
-    found = [state.get("effective_max_running_requests_per_dp") for state in states if isinstance(state, dict)]
-    whole = [slots for slots in found if isinstance(slots, int) and not isinstance(slots, bool)]
-    return sum(whole) if whole and len(whole) == len(states) else None
-
-
 def lifetime_accept_length(info: Mapping[str, Any]) -> float | None:
     """Since the start or the last flush, as a mean over the ranks that tell it."""
     states = [state for state in info.get("internal_states") or () if isinstance(state, dict)]
@@ -68,7 +45,7 @@ def engine_of(
     info: Mapping[str, Any] | None, target: Target, *, model: str, hardware_class: str | None = None, image: str | None = None
 ) -> Engine:
     """An engine's description; of a gateway, which has no /server_info, only what the target says."""
-    plain = _without_secrets(info or {})
+    plain = without_secrets(info or {})
     words = _words(plain)
     return Engine(
         mode=target.mode,
@@ -79,7 +56,7 @@ def engine_of(
         slots=target.slots,
         asked_slots=plain.get("max_running_requests"),
         launch_command=plain.get("launch_command"),
-        arguments={name: value for name, value in plain.items() if name not in _NO_ARGUMENTS},
+        arguments=arguments_of(plain),
         server_info=plain,
         flags_sha256=_digest({target.mode: words}) or "",
         hardware_class=hardware_class,
@@ -123,20 +100,3 @@ def _digest(arguments: Mapping[str, list[str]]) -> str | None:
         return arguments_sha256(arguments)
     except InvalidArguments:
         return None
-
-
-def _without_secrets(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Also in the launch command, and in each rank's copy of the arguments."""
-    secrets = [str(info[name]) for name in _SECRETS if info.get(name) and info[name] != _REDACTED]
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(key): _REDACTED if key in _SECRETS and item else plain(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [plain(item) for item in value]
-        if isinstance(value, str):
-            for secret in secrets:
-                value = value.replace(secret, _REDACTED)
-        return value
-
-    return dict(plain(info))

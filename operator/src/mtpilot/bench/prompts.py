@@ -39,9 +39,12 @@ class Length:
 
 
 class Prompts(Protocol):
-    """Where prompts come from. `name` goes into the evidence."""
+    """Where prompts come from."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the evidence calls them."""
+        ...
 
     @property
     def domains(self) -> Sequence[str]:
