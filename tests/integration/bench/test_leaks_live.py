@@ -1,41 +1,65 @@
-"""Engines that mix rows up, lose their ends, or stop, against the real command."""
+"""Engines that mix rows up, lose their ends, or stop, against a run over real sockets."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from mtpilot.evidence.files import open_package
-from mtpilot.evidence.records import BatchRecord
-from tests.integration.bench.simulators import engines, mtpilot
+import pytest
 
-_CURVE = "qwen3.5-122b-4xrtxpro6000"
-_WORDS = ("--concurrency", "8", "--repeats", "1", "--sampling", "greedy", "--context", "100", "--output-tokens", "60", "--no-plots", "--json")
+from mtpilot.bench.describing import parse_target
+from mtpilot.bench.engine import BenchError
+from mtpilot.bench.ledger import Ledger
+from mtpilot.bench.planning import Levels, Settings
+from mtpilot.bench.prompts import built_in
+from mtpilot.bench.session import Finished, Options, measure
+from mtpilot.evidence.files import open_package, read_files
+from mtpilot.evidence.records import BatchRecord, Sampling
+from mtpilot.evidence.verify import verify
+from tests.unit.sglang_sim.running import running
+
+_FAST = {"time_scale": 10.0, "min_event_seconds": 0.02, "tick_seconds": 0.004}
+_SETTINGS = Settings(
+    levels=Levels(concurrency=(8,), at_cap=False, above_cap=True),
+    samplings=(Sampling.GREEDY,),
+    contexts=(100,),
+    output_tokens=60,
+    repeats=1,
+)
+
+
+def _options(*urls: str, settings: Settings = _SETTINGS) -> Options:
+    return Options(targets=tuple(parse_target(url) for url in urls), settings=settings, prompts=built_in(), plots=False, look_seconds=0.05)
+
+
+async def _run(out: Path, *urls: str, settings: Settings = _SETTINGS, go_on: bool = False) -> Finished:
+    return await measure(_options(*urls, settings=settings), Ledger(out), go_on=go_on)
 
 
 async def test_each_fault_of_an_engine_is_found_and_a_sound_one_passes(tmp_path) -> None:
-    async with engines(tmp_path, ("batch",), curve=_CURVE, slots={"batch": 24}, time_scale=10.0) as (engine,):
-        sound = await mtpilot("bench", engine.url, "--out", str(tmp_path / "sound"), *_WORDS)
+    async with running(**_FAST) as engine:
+        sound = await _run(tmp_path / "sound", engine.url)
         found = {}
-        for fault in ("swap", "merge", "truncate"):
-            # NB: the warm-up meets the fault too, and must not end the run.
-            await engine.fault({"rows": fault})
-            found[fault] = await mtpilot("bench", engine.url, "--out", str(tmp_path / fault), *_WORDS)
-    assert (sound.code, sound.document["leaked"], sound.document["failed"]) == (0, 0, 0), sound.err
-    assert found["swap"].code == found["merge"].code == found["truncate"].code == 1
-    assert found["swap"].document["leaked"] > 0
-    assert found["merge"].document["leaked"] > 0
-    assert "do not serve" in " ".join(found["merge"].document["warnings"])
-    assert "cut short" in found["truncate"].err
+        for fault in ("swap", "merge"):
+            await engine.post("/sim/faults", {"rows": fault})
+            found[fault] = await _run(tmp_path / fault, engine.url)
+        await engine.post("/sim/faults", {"rows": "truncate"})
+        with pytest.raises(BenchError, match="cut short"):
+            await _run(tmp_path / "truncate", engine.url)
+    assert (sound.leaked, sound.failed, sum(batch.figures.markers_missing for batch in sound.batches)) == (0, 0, 0)
+    for one in found.values():
+        assert one.leaked > 0
+        assert any("do not serve" in warning for warning in one.environment.warnings)
 
 
-async def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path) -> None:
+async def test_a_run_that_is_stopped_goes_on_where_it_was_and_takes_another_engine(tmp_path) -> None:
     out = tmp_path / "run"
-    words = (*_WORDS[:2], "--repeats", "4", *_WORDS[4:])
-    async with engines(tmp_path, ("mtp", "batch"), curve=_CURVE, slots={"mtp": 24, "batch": 24}, time_scale=4.0) as (mtp, batch):
+    settings = replace(_SETTINGS, repeats=4)
+    words = ["--concurrency", "8", "--repeats", "4", "--sampling", "greedy", "--context", "100", "--output-tokens", "60", "--no-plots"]
+    async with running("--enable-metrics --speculative-algorithm NEXTN", **_FAST) as mtp, running(**_FAST) as batch:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", "from mtpilot.cli.main import main; main()", "bench", mtp.url, "--out", str(out), *words,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -43,24 +67,21 @@ async def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path) -> None:
         assert process.stderr is not None
         while b"2 of 4 batches" not in (told := await process.stderr.readline()):
             assert told, "it ended early"
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         _, rest = await process.communicate()
-        assert process.returncode == 1
-        assert b"--continue" in rest
+        assert (process.returncode, b"--continue" in rest) == (1, True)
         assert not out.exists()
         kept = _batches_of((Path(f"{out}.part") / "records.jsonl").read_text())
-
-        went_on = await mtpilot("bench", mtp.url, "--out", str(out), "--continue", *words)
-        added = await mtpilot("bench", batch.url, "--out", str(out), "--continue", *words)
-        other = await mtpilot("bench", batch.url, "--out", str(out), "--continue", *words, "--seed", "7")
+        await _run(out, mtp.url, settings=settings, go_on=True)
+        with pytest.raises(BenchError, match=r"another plan \(seed\)"):
+            await _run(out, mtp.url, settings=replace(settings, seed=7), go_on=True)
+        await _run(out, batch.url, settings=settings, go_on=True)
     assert kept == 2
-    assert went_on.code == added.code == 0, went_on.err + added.err
-    assert b"0 of 2 batches" in went_on.err.encode()
     records = [record for record in open_package(out).records if isinstance(record, BatchRecord)]
     assert [(record.mode, record.repeat) for record in records] == [(mode, repeat) for mode in ("mtp", "batch") for repeat in range(4)]
     assert [record.batch for record in records] == list(range(8))
-    assert (other.code, "another plan (seed)" in other.err) == (1, True)
-    assert (await mtpilot("evidence", "verify", str(out))).code == 0
+    assert not verify(read_files(out)).problems
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def _batches_of(text: str) -> int:
