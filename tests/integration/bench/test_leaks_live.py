@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from mtpilot.evidence.records import BatchRecord, Sampling
 from mtpilot.evidence.verify import verify
 from tests.unit.sglang_sim.running import running
 
-_FAST = {"time_scale": 10.0, "min_event_seconds": 0.02, "tick_seconds": 0.004}
+_FAST: dict[str, Any] = {"time_scale": 10.0, "min_event_seconds": 0.02, "tick_seconds": 0.004}
 _SETTINGS = Settings(
     levels=Levels(concurrency=(8,), at_cap=False, above_cap=True),
     samplings=(Sampling.GREEDY,),
