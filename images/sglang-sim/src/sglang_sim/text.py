@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MARKER = re.compile(r"\[\[marker=[^\[\]\s]{1,200}\]\]|marker:[\w.-]{1,200}")
+_ANSWER = re.compile(r"\[\[answer=[^\[\]\s]{1,200}\]\]")
 _WORDS = ("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "heron", "inlet", "jetty")
 _WIDTH = 6
 _CHUNK = 20_000
@@ -21,11 +22,12 @@ FILLER_TOKEN_ID = 23066
 
 
 def find_marker(prompt: str) -> str:
-    """The last `marker:XYZ` or `[[marker=XYZ]]` of a prompt as written, or the empty string."""
-    last = ""
-    for match in _MARKER.finditer(prompt):
-        last = match.group()
-    return last
+    """The last `marker:XYZ` or `[[marker=XYZ]]` of a prompt as written, or the empty string; the last `[[answer=XYZ]]` goes with it."""
+    found = ["", ""]
+    for place, pattern in enumerate((_MARKER, _ANSWER)):
+        for match in pattern.finditer(prompt):
+            found[place] = match.group()
+    return " ".join(filter(None, found))
 
 
 def count_tokens(prompt: str) -> int:

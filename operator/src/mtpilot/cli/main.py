@@ -8,6 +8,7 @@ Exit status: 0 done · 1 it failed, or `--check` found a difference · 2 wrong u
 import typer
 
 from . import exits
+from .bench import bench
 from .capacity import capacity
 from .cleanup import cleanup
 from .crds import crds
@@ -35,6 +36,7 @@ app.command()(snapshot)
 app.command()(crds)
 app.command()(capacity)
 app.command()(simulate)
+app.command()(bench)
 app.command()(cleanup)
 app.command("gateway-agent")(gateway_agent)
 app.add_typer(profile)

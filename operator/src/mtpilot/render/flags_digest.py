@@ -4,6 +4,7 @@ A profile carries the digest of the arguments that it was measured with; another
 """
 
 import hashlib
+from collections.abc import Mapping, Sequence
 
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
@@ -33,10 +34,19 @@ def flags_sha256(spec: InferenceServiceSpec, hardware: HardwareClassSpec) -> str
     Raises:
         InvalidArguments: the spec renders no valid arguments.
     """
-    options = {mode.value: _options(engine_arguments(spec, hardware, mode)) for mode in Mode}
+    return arguments_sha256({mode.value: engine_arguments(spec, hardware, mode) for mode in Mode})
+
+
+def arguments_sha256(arguments: Mapping[str, Sequence[str]]) -> str:
+    """The same of arguments that are there already, by the name of their mode; only what follows the command itself.
+
+    Raises:
+        InvalidArguments: a mode's words do not begin with a flag.
+    """
+    options = {mode: _options(words) for mode, words in arguments.items()}
     return hashlib.sha256(canonical_json(options).encode()).hexdigest()
 
 
-def _options(args: list[str]) -> list[list[str]]:
+def _options(args: Sequence[str]) -> list[list[str]]:
     options = (option for option in split_options(args, "args") if option.name not in WITHOUT_EFFECT)
     return sorted([option.name, *option.words[0].split("=", 1)[1:], *option.words[1:]] for option in options)
