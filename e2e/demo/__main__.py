@@ -19,7 +19,7 @@ from e2e.demo.plots import NAMES
 from e2e.demo.report import render
 from e2e.demo.run import run_demo
 from e2e.demo.shaping import read_trace
-from e2e.demo.summary import failed_checks, summarise, warnings
+from e2e.demo.summary import READING, failed_checks, summarise, warnings
 from e2e.demo.view import view_for
 
 _LOG_WIDTH = 140
@@ -36,7 +36,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _table(summary: Mapping[str, Any]) -> Table:
-    table = Table(title="The same load under each policy")
+    table = Table(title="The same load under each policy", caption=READING, caption_justify="left")
     for column in (
         "policy",
         "output tokens/s",

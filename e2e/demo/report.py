@@ -15,7 +15,7 @@ import jinja2
 from e2e.demo import plots
 from e2e.demo.parameters import compression
 from e2e.demo.shaping import TraceRow
-from e2e.demo.summary import AUTO, Outcome, failed_checks, warnings
+from e2e.demo.summary import AUTO, READING, Outcome, failed_checks, warnings
 from e2e.load.schedule import Schedule
 
 _TEMPLATES = Path(__file__).resolve().parent
@@ -56,6 +56,7 @@ def render(outcome: Outcome, summary: Mapping[str, Any], schedule: Schedule, tra
     return environment.get_template("report.html.j2").render(
         title=f"{parameters.replicas} replicas, {schedule.seconds:.0f} s of load",
         summary=summary,
+        reading=READING,
         parameters=summary["parameters"],
         failures=failed_checks(summary, baselines=parameters.baselines),
         warnings=warnings(summary),

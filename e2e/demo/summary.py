@@ -21,6 +21,11 @@ LEAST_REQUESTS = 1000
 STEP_TIME_TOLERANCE = 0.05
 LAG_TOLERANCE_SECONDS = 0.1
 QUIET_SHARE = 0.9  # of the mtp capacity: below it the load counts as quiet
+READING = (
+    "A flip takes as long here as half of the busy time, because the start and end of an engine cannot be compressed as the load is: so "
+    "the fixed modes look better. In production it is minutes against hours: docs/decision.md says what flips are worth there."
+)
+"""How to read the comparison of the policies."""
 _FIGURES = ("output_tokens_per_second", "mean_latency_seconds", "p99_latency_seconds")
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from e2e.demo import figures, plots
 from e2e.demo.report import render
 from e2e.demo.shaping import read_trace
-from e2e.demo.summary import ALWAYS_BATCH, ALWAYS_MTP, AUTO, summarise
+from e2e.demo.summary import ALWAYS_BATCH, ALWAYS_MTP, AUTO, READING, summarise
 from mtpilot.drawing import MODE_COLOURS
 from tests.unit.e2e_demo.conftest import recorded
 
@@ -53,6 +53,7 @@ def test_the_table_has_each_policy_and_its_figures(page):
         assert f"<td>{name}</td>" in page
     assert "<td>4.00</td>" in page
     assert "Passed." in page
+    assert READING in page  # what is compared says at once why the fixed modes look better
 
 
 def test_texts_of_the_operator_are_escaped(page):
