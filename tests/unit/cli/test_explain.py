@@ -95,6 +95,18 @@ def test_a_service_that_nobody_looked_at() -> None:
     assert explain() == {"now": ["The operator has not looked at this service yet. Is it running, and does it serve this namespace?"]}
 
 
+def test_numbers_of_the_load_have_their_time() -> None:
+    """They are written once a minute at most: a load that has just ended must not look like one that goes on."""
+    found = explain(**{**STATUS, "policy": {"observedAt": "2026-12-01T12:09:20Z"}})
+    assert "Load at 12:09:20Z (40 s ago): 4310 output tokens/s, 71 in flight, 3 queued, accept length 1.82." in found["now"]
+
+
+def test_a_pinned_mix_does_not_wait_for_a_load() -> None:
+    service = inference_service() | {"status": outlook()}
+    service["spec"] = service["spec"] | {"policy": {"mode": "Pinned", "pinned": {"mtp": 3, "batch": 1}}}
+    assert explanation(service_from_object(service), NOW)["would change it"] == ["a move is possible from 12:16:00Z"]
+
+
 def test_a_spec_that_is_newer_than_the_status() -> None:
     found = explain(**{**STATUS, "observedGeneration": 2})
     assert "The spec changed (generation 3); the operator has seen 2." in found["now"]

@@ -46,7 +46,17 @@ def test_run_must_be_told_which_namespaces(arguments: list[str]) -> None:
 
 
 def test_run_refuses_unknown_formats() -> None:
-    assert runner.invoke(app, ["run", "-A", "--log-format", "xml"]).exit_code == exits.USAGE
+    result = runner.invoke(app, ["run", "-A", "--log-format", "xml"])
+    assert result.exit_code == exits.USAGE
+    assert "--log-format is json or text" in result.output
+
+
+@pytest.mark.parametrize("url", ["localhost:9090", "prometheus", "http://", "ftp://prometheus:9090"])
+@pytest.mark.parametrize("command", [["run", "-A"], ["snapshot", "chat", "-o", "-"]])
+def test_a_prometheus_that_no_query_could_reach_is_refused_at_start(command: list[str], url: str) -> None:
+    result = runner.invoke(app, [*command, "--prometheus-url", url])
+    assert result.exit_code == exits.USAGE
+    assert "must begin with http:// or https://" in result.output
 
 
 def test_without_access_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

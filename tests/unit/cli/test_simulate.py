@@ -37,6 +37,13 @@ def test_a_table_of_every_policy_that_was_asked_for() -> None:
     assert "always_batch" not in result.output
 
 
+def test_every_number_of_the_table_can_be_read_on_80_columns() -> None:
+    result = CliRunner().invoke(app, ["simulate", *PROFILE, *TRACE, *QUICK], env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    assert "…" not in result.output
+    assert "overload" in result.output
+
+
 def test_json_goes_to_a_file_beside_the_table_and_a_plot_to_another(tmp_path: Path) -> None:
     out, plot = tmp_path / "out.json", tmp_path / "out.png"
     result = invoke(*PROFILE, *TRACE, *QUICK, "--json", str(out), "--plot", str(plot), "--flip", "61")

@@ -41,7 +41,7 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
     if not status.conditions and status.decision is None:
         return {"now": ["The operator has not looked at this service yet. Is it running, and does it serve this namespace?"]}
     sections = {
-        "now": _now(service),
+        "now": _now(service, now),
         "decided by": [] if service.deleting_since is not None else profile_lines(status),
         "why": _why(service, now),
         "ahead": [] if service.deleting_since is not None else cost_lines(status),
@@ -64,7 +64,7 @@ def numbers(service: "Service") -> dict[str, Any]:
     return service.status.model_dump(mode="json", by_alias=True, exclude_none=True, include=parts)
 
 
-def _now(service: "Service") -> list[str]:
+def _now(service: "Service", now: datetime) -> list[str]:
     status = service.status
     lines = [f"{status.summary.mix or 'no replicas'}; {status.summary.ready or '0/0'} ready."]
     if status.recommended is not None and status.recommended != status.mix:
@@ -73,13 +73,18 @@ def _now(service: "Service") -> list[str]:
     if status.demand is not None:
         demand = status.demand
         accepted = f", accept length {demand.accept_length}" if demand.accept_length else ""
-        lines.append(
-            f"Load: {demand.output_tokens_per_second} output tokens/s, {demand.in_flight} in flight, {demand.queued} queued{accepted}."
-        )
+        seen = f"{demand.output_tokens_per_second} output tokens/s, {demand.in_flight} in flight, {demand.queued} queued"
+        lines.append(f"Load{_as_of(status, now)}: {seen}{accepted}.")
         lines += loop_lines(status)
     if status.observed_generation < service.generation:
         lines.append(f"The spec changed (generation {service.generation}); the operator has seen {status.observed_generation}.")
     return lines
+
+
+def _as_of(status: "InferenceServiceStatus", now: datetime) -> str:
+    """When the numbers were written: they are refreshed once a minute at most, so a load that ended may still stand there."""
+    written = status.policy.observed_at
+    return f" at {_when(written, now)}" if written else ""
 
 
 def _pinned(service: "Service") -> str:
@@ -91,7 +96,8 @@ def _change(service: "Service") -> list[str]:
     decision = service.status.decision
     if service.deleting_since is not None:
         return []
-    return ([decision.would_change] if decision is not None and decision.would_change else []) + load_lines(service.status)
+    loads = load_lines(service.status) if service.spec.policy.mode != "Pinned" else []  # a pinned mix follows no load
+    return ([decision.would_change] if decision is not None and decision.would_change else []) + loads
 
 
 def _why(service: "Service", now: datetime) -> list[str]:

@@ -75,7 +75,7 @@ def fit(
     except ImportError:
         exits.leave(_FIT_NEEDS, exits.FAILED)
     except (OSError, ValueError) as error:
-        exits.leave(f"{file}: {error}", exits.USAGE)
+        exits.leave(exits.in_words(error, file), exits.USAGE)
     _finish(made, output, plot, namespace, as_json)
 
 
@@ -96,7 +96,7 @@ def merge(
     try:
         found = [one for file in files for one in read_profiles(file)]
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     try:
         made = merged(found, name=name)
     except ImportError:
@@ -121,7 +121,7 @@ def check(
     try:
         documents = read_documents(file)
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     results = [check_document(document) for document in documents]
     if as_json:
         typer.echo(json.dumps({"file": str(file), "profiles": results}, indent=2, ensure_ascii=False))

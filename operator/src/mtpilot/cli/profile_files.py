@@ -66,7 +66,7 @@ def read_documents(path: Path) -> list[dict[str, Any]]:
 
     try:
         documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ValueError(f"{path} is no YAML: {error}") from error
     found = [document for document in documents if isinstance(document, dict) and document.get("kind") == KIND]
     if not found:

@@ -40,6 +40,7 @@ def run(  # noqa: PLR0917 - the options of a command
     """Run the operator until it is told to stop. Access to the cluster: KUBECONFIG, or the pod's service account."""
     if bool(namespace) == all_namespaces:
         exits.leave("say which namespaces to serve: either -A, or -n NAMESPACE (repeatable)", exits.USAGE)
+    exits.need_http("--prometheus-url", prometheus_url)
     from mtpilot.adapters.prometheus_access import PrometheusAccess
     from mtpilot.controller.context import Options
     from mtpilot.controller.operator import StartError, run_operator
@@ -47,7 +48,8 @@ def run(  # noqa: PLR0917 - the options of a command
     from mtpilot.telemetry.logs import LogFormat, configure_logs
 
     if log_format not in set(LogFormat) or log_level.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
-        exits.leave(f"no such log format or level: {log_format} {log_level}", exits.USAGE)
+        wanted = "--log-format is json or text, --log-level DEBUG, INFO, WARNING or ERROR"
+        exits.leave(f"{wanted}; not {log_format} with {log_level}", exits.USAGE)
     configure_logs(LogFormat(log_format), log_level.upper())
     options = Options(
         namespaces=tuple(namespace or ()),

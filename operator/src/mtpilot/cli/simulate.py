@@ -85,7 +85,7 @@ def simulate(
             )
         ]  # fmt: skip
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     found = _compare(cases, chosen, replicas=replicas, flip_seconds=flip, guards=guards, explain=explain)
     _show(found, json_file, series=series)
     if plot is not None:

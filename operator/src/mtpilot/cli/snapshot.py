@@ -20,6 +20,8 @@ def snapshot(
     """Save everything that a decision about one service depends on. Contains no Secret."""
     from mtpilot.adapters.snapshot_file import dump_snapshot
 
+    if prometheus_url is not None:
+        exits.need_http("--prometheus-url", prometheus_url)
     taken = asyncio.run(read_snapshot(name, chosen_namespace(namespace), prometheus_url=prometheus_url, scrape_interval=scrape_interval))
     text = dump_snapshot(taken)
     if str(output) == "-":
@@ -28,6 +30,6 @@ def snapshot(
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     metrics = "with metrics" if taken.metrics is not None else "without metrics (no --prometheus-url), so that its plan says NoSeries"
     typer.echo(f"{output}: {len(taken.slots)} slots, {len(taken.pods)} pods, {len(taken.profiles)} profiles, {metrics}")

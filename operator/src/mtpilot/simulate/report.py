@@ -18,9 +18,10 @@ def table(found: Comparison) -> Table:
         title=f"{found.calibration.profile}, {site.replicas} replicas, flip {site.flip_minutes} min, {load.name}, {load.minutes} min",
         caption=_caption(found),
         title_justify="left",
+        padding=0,
         caption_justify="left",
     )
-    made.add_column("policy", no_wrap=True)
+    made.add_column("policy", no_wrap=True)  # numbers never break and never shrink: with one space beside each, all fit 80 columns
     heads = (
         "of bound" if load.closed else "/ optimum",
         "Mtokens" if load.closed else "req-min",
