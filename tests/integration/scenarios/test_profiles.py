@@ -106,7 +106,8 @@ async def calibrated(scene: Scene) -> None:
     async def told() -> bool:
         found = await scene.get("throughputprofiles", "crosses") or {}
         said = found.get("status") or {}
-        return said.get("verdict") == "Flip" and bool(said["observedGeneration"] == found["metadata"]["generation"])
+        valid = [(item["type"], item["status"]) for item in said.get("conditions", ())] == [("Valid", "True")]
+        return valid and said.get("verdict") == "Flip" and bool(said["observedGeneration"] == found["metadata"]["generation"])
 
     await eventually(told, seconds=10)
 

@@ -1,5 +1,6 @@
 """The CRD documents beside the schema: names, columns, subresources."""
 
+import re
 from typing import Any
 
 import pytest
@@ -38,8 +39,11 @@ def test_every_column_and_selectable_field_is_a_field_of_the_schema(kind):
     ]
     for path in set(paths) - {".metadata.creationTimestamp"}:
         schema = version(kind)["schema"]["openAPIV3Schema"]
-        for name in path.lstrip(".").split("."):
+        for name, kind_of_item in re.findall(r"\.(\w+)(?:\[\?\(@\.type=='(\w+)'\)\])?", path):
             schema = schema["properties"][name]
+            if kind_of_item:
+                schema = schema["items"]
+                assert kind_of_item in schema["properties"]["type"]["enum"]
         assert schema["type"] in {"string", "integer"}
 
 
@@ -48,5 +52,5 @@ def test_columns_of_get():
     assert shown == {
         "InferenceService": ["Mix", "Recommended", "Ready", "Load", "Reason", "Age"],
         "HardwareClass": ["Nodes", "GPUs", "Free", "Age"],
-        "ThroughputProfile": ["Model", "Class", "Verdict", "Crossover", "Age"],
+        "ThroughputProfile": ["Model", "Class", "Valid", "Verdict", "Crossover", "Age"],
     }

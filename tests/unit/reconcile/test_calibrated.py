@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mtpilot.api.status import ConditionStatus, ConditionType, InferenceServiceStatus, Loop, LoopStatus, ProfileInUseStatus
+from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.status import ConditionType, InferenceServiceStatus, Loop, LoopStatus, ProfileInUseStatus
 from mtpilot.api.throughput_profile import Bound, Verdict
 from mtpilot.model.decision import Mix, MixCost, Outlook
 from mtpilot.model.reasons import Reason

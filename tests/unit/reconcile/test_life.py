@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from mtpilot.api.conditions import ConditionStatus
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import ConditionStatus, ConditionType, SlotPhase
+from mtpilot.api.status import ConditionType, SlotPhase
 from mtpilot.model.names import LABEL_TEMPLATE_DIGEST
 from mtpilot.model.reasons import Reason
 from tests.unit.reconcile.lives import condition, images, replace_image, settled

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from mtpilot.api.status import ConditionStatus, ConditionType, SlotPhase
+from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.status import ConditionType, SlotPhase
 from mtpilot.model.metrics import GatewayMetrics, MetricsView
 from mtpilot.model.plan import EventType
 from mtpilot.model.reasons import QUIET, WITHOUT_EVENT, Reason

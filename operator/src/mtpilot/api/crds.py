@@ -107,6 +107,7 @@ THROUGHPUT_PROFILE = Kind(
     columns=(
         Column(name="Model", path=".spec.model.source"),
         Column(name="Class", path=".spec.hardwareClass"),
+        Column(name="Valid", path=".status.conditions[?(@.type=='Valid')].status", description="Whether services can be decided by it"),
         Column(name="Verdict", path=".status.verdict", description="What the curves say about flipping"),
         Column(name="Crossover", path=".status.crossover.value", description="Concurrency above which batch is better"),
         Column(name="Acceptance", path=".spec.acceptance", priority=1),

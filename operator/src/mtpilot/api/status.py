@@ -5,16 +5,13 @@ and refreshed together with something that matters, so that a steady service cau
 """
 
 from enum import StrEnum
-from typing import Annotated
 
 from pydantic import Field
 
+from .conditions import BaseCondition, Reason, Text
 from .inference_service import MixSpec, Mode
 from .throughput_profile import Bound, Verdict
 from .types import ApiModel, Decimal, Sha256, Timestamp
-
-Text = Annotated[str, Field(max_length=1024)]
-Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)]
 
 
 class SlotPhase(StrEnum):
@@ -40,14 +37,6 @@ class ConditionType(StrEnum):
     DEGRADED = "Degraded"
 
 
-class ConditionStatus(StrEnum):
-    """The Kubernetes condition statuses."""
-
-    TRUE = "True"
-    FALSE = "False"
-    UNKNOWN = "Unknown"
-
-
 class Loop(StrEnum):
     """What a load does when answers take longer: arrivals go on, or clients wait for their answers."""
 
@@ -55,15 +44,10 @@ class Loop(StrEnum):
     CLOSED = "Closed"
 
 
-class Condition(ApiModel):
-    """A condition as everywhere in Kubernetes."""
+class Condition(BaseCondition):
+    """A condition of a service."""
 
     type: ConditionType = Field(description="What is said")
-    status: ConditionStatus = Field(description="Whether it holds")
-    reason: Reason = Field(description="Why, in one word")
-    message: Text = Field(default="", description="Why, in plain words")
-    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this is said of")
-    last_transition_time: Timestamp = Field(description="When `status` last changed")
 
 
 class SlotStatus(ApiModel):

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from .conditions import BaseCondition
 from .inference_service import Mode
 from .types import DNS_LABEL_PATTERN, ApiModel, Decimal, Fraction, Sha256, SignedDecimal, Timestamp
 
@@ -164,6 +165,18 @@ class ContextStatus(ApiModel):
     crossover: Crossover = Field(description="Where the better mode changes")
 
 
+class ProfileConditionType(StrEnum):
+    """What can be said of a profile as a whole."""
+
+    VALID = "Valid"
+
+
+class ProfileCondition(BaseCondition):
+    """A condition of a profile."""
+
+    type: ProfileConditionType = Field(description="What is said")
+
+
 class ThroughputProfileStatus(ApiModel):
     """What the operator reads from the curves."""
 
@@ -177,4 +190,10 @@ class ThroughputProfileStatus(ApiModel):
         max_length=16,
         description="Each context length by itself",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["contextTokens"]},
+    )
+    conditions: tuple[ProfileCondition, ...] = Field(
+        default=(),
+        max_length=8,
+        description="Valid: services can be decided by it",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )

@@ -110,7 +110,9 @@ def profile_text(named: Named) -> str:
         "kind": KIND,
         "metadata": metadata,
         "spec": named.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
-        "status": status_of(named.spec).model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"observed_generation"}),
+        "status": status_of(named.spec).model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude={"observed_generation", "conditions"}
+        ),
     }
     head = f"# Made by `mtpilot profile`; points edited by hand need a new fit.\n# {fit_words(named.spec)}.\n"
     return head + yaml.safe_dump(document, sort_keys=False, width=120, allow_unicode=True)

@@ -74,7 +74,9 @@ def show_check(document: Mapping[str, Any]) -> None:
 
 
 def _concluded(spec: "ThroughputProfileSpec") -> dict[str, Any]:
-    status = status_of(spec).model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"observed_generation", "message", "fit"})
+    status = status_of(spec).model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude={"observed_generation", "message", "fit", "conditions"}
+    )
     return {
         "fitWords": fit_words(spec),
         "fit": None if spec.fit is None else spec.fit.model_dump(mode="json", by_alias=True, exclude_none=True),

@@ -58,6 +58,8 @@ class Reason(StrEnum):
     PROFILE_IN_USE = "ProfileInUse"
     PROFILE_INVALID = "ProfileInvalid"
     PROFILE_DRIFT = "ProfileDrift"
+    PROFILE_UNREADABLE = "ProfileUnreadable"
+    CURVES_USABLE = "CurvesUsable"
     SETTLED = "Settled"
     FLIPPING = "Flipping"
     ROLLING_OUT = "RollingOut"

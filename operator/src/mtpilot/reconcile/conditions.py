@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mtpilot.api.status import Condition, ConditionStatus, ConditionType, PolicyState, SlotPhase, SlotStatus
+from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.status import Condition, ConditionType, PolicyState, SlotPhase, SlotStatus
 from mtpilot.api.throughput_profile import Acceptance
 from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Decision, Demand, Mix, NoDemand

@@ -5,8 +5,9 @@ The gateway stays until the last engine is gone, since its open streams run thro
 
 from datetime import datetime
 
+from mtpilot.api.conditions import ConditionStatus
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import ConditionStatus, ConditionType, InferenceServiceStatus, SlotStatus
+from mtpilot.api.status import ConditionType, InferenceServiceStatus, SlotStatus
 from mtpilot.model.plan import Action, Event, Plan, ReleaseService
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import RolloutState, Slot

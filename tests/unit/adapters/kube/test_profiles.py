@@ -99,6 +99,7 @@ async def test_each_generation_is_judged_and_written_once() -> None:
     assert client.objects[0]["status"]["observedGeneration"] == 1
     assert client.objects[0]["status"]["verdict"] == "MtpOnly"  # its only points are those at one request
     assert "verdict" not in client.objects[1]["status"]
+    assert [[item["status"] for item in obj["status"]["conditions"]] for obj in client.objects] == [["True"], ["False"]]
     assert await cluster.refresh_profiles(("team-a",)) == 0
     client.objects[0]["metadata"]["generation"] = 2
     assert await cluster.refresh_profiles(("team-a",)) == 1
@@ -116,6 +117,25 @@ async def test_a_profile_whose_status_is_refused_holds_up_no_other_and_is_tried_
     client.refused = None
     assert await cluster.refresh_profiles(("team-a",)) == 1
     assert "verdict" in client.objects[0]["status"]
+
+
+@pytest.mark.parametrize("foreign", [None, "odd", [{"type": "Else"}], [{"type": "Valid", "status": "True"}]])
+async def test_conditions_that_cannot_be_read_are_written_anew(foreign: object) -> None:
+    client = Written(profile("a") | {"status": {"conditions": foreign}})
+    assert await KubeCluster(client).refresh_profiles(("team-a",)) == 1  # type: ignore[arg-type]
+    assert [item["reason"] for item in client.objects[0]["status"]["conditions"]] == ["CurvesUsable"]
+
+
+async def test_a_condition_that_still_holds_keeps_its_time() -> None:
+    client = Written(profile("a"))
+    cluster = KubeCluster(client)  # type: ignore[arg-type]
+    await cluster.refresh_profiles(("team-a",))
+    (valid,) = client.objects[0]["status"]["conditions"]
+    valid["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    client.objects[0]["metadata"]["generation"] = 2
+    await cluster.refresh_profiles(("team-a",))
+    (valid,) = client.objects[0]["status"]["conditions"]
+    assert (valid["lastTransitionTime"], valid["observedGeneration"]) == ("2026-01-01T00:00:00Z", 2)
 
 
 class Classes:

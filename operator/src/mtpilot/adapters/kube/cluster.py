@@ -7,6 +7,7 @@ from datetime import datetime
 
 import structlog
 
+from mtpilot.adapters.clock import SystemClock
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import FIELD_MANAGER
 from mtpilot.model.plan import Action, Event, ReleaseService
@@ -21,7 +22,7 @@ from .fields import metadata_of
 from .gather import NodeReader, gather_service, gather_snapshot, is_held
 from .hardware import hardware_class_from_object, status_of
 from .paths import HARDWARE_CLASS, THROUGHPUT_PROFILE
-from .profiles import Mark, ProfileReader, profile_from_object, profile_mark
+from .profiles import Mark, ProfileReader, conditions_of, profile_from_object, profile_mark
 
 _log = structlog.get_logger(__name__)
 
@@ -31,6 +32,7 @@ class KubeCluster:
 
     def __init__(self, client: KubeClient, images: GatewayImages = DEFAULT_IMAGES) -> None:
         self.client = client
+        self._clock = SystemClock()
         self._images = images
         self._nodes = NodeReader(client)
         self._profiles = ProfileReader(client)
@@ -88,7 +90,7 @@ class KubeCluster:
 
     async def _refresh_profile(self, obj: Manifest) -> bool:
         """NB: in a thread: the conclusion with its bootstrap takes longer than the loops of the services may wait."""
-        judged = await asyncio.to_thread(profile_status, profile_from_object(obj))
+        judged = await asyncio.to_thread(profile_status, profile_from_object(obj), self._clock.now(), conditions_of(obj))
         status = judged.model_dump(mode="json", by_alias=True, exclude_none=True)
         metadata, differs = metadata_of(obj), bool(obj.get("status", {}) != status)
         if differs:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from mtpilot.api.throughput_profile import ThroughputProfileSpec
+from mtpilot.api.throughput_profile import ProfileCondition, ThroughputProfileSpec, ThroughputProfileStatus
 from mtpilot.model.snapshot import Manifest, Profile
 
 from .client import KubeClient
@@ -33,6 +33,14 @@ def profile_from_object(obj: Manifest) -> Profile:
         first = error.errors()[0]
         problem = f"spec.{'.'.join(map(str, first['loc']))}: {first['msg']}"
         return Profile(name=name, generation=generation, spec=None, problem=problem)
+
+
+def conditions_of(obj: Manifest) -> tuple[ProfileCondition, ...]:
+    """The conditions that the profile has; what an older version wrote and this one cannot read is written anew."""
+    try:
+        return ThroughputProfileStatus.model_validate({"conditions": (obj.get("status") or {}).get("conditions") or ()}).conditions
+    except ValidationError:
+        return ()
 
 
 @dataclass(slots=True)
