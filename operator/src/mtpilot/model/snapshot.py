@@ -77,10 +77,14 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayImages:
-    """Images of a gateway pod's two containers: the operator is told them once, for all services."""
+    """Images of a gateway pod's two containers: the operator is told them once, for all services.
+
+    pull_secrets: names of Secrets in the services' namespaces.
+    """
 
     haproxy: str = HAPROXY_IMAGE
     agent: str = AGENT_IMAGE
+    pull_secrets: tuple[str, ...] = ()
 
 
 DEFAULT_IMAGES = GatewayImages()
