@@ -38,3 +38,9 @@ def test_every_child_kind_can_be_listed_and_made() -> None:
 
 def test_secrets_cannot_be_listed() -> None:
     assert {verb for _, resource, verb in granted() if resource == "secrets"} == {"get", "create"}
+
+
+def test_definitions_are_read_by_name_only() -> None:
+    role = next(found for found in yaml.safe_load_all(MANIFEST.read_text()) if found["kind"] == "ClusterRole")
+    named = {(rule["resources"][0], tuple(rule["resourceNames"])) for rule in role["rules"] if "resourceNames" in rule}
+    assert named == {(right.resource, right.names) for right in RIGHTS if right.names}
