@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from mtpilot.controller.context import Ports
 from mtpilot.controller.turn import Memory, Outcome, run_turn
@@ -234,3 +235,20 @@ async def test_a_bug_in_the_plan_is_not_hidden(ports: Ports, metrics: OperatorMe
 
     with pytest.raises(ZeroDivisionError):
         await run_turn(key=KEY, ports=ports, planner=broken, memory=Memory(), metrics=metrics)  # type: ignore[arg-type]
+
+
+async def test_lost_metrics_are_logged_once_and_so_is_their_return(world: World, ports: Ports, metrics: OperatorMetrics) -> None:
+    memory = Memory()
+
+    async def lines(turns: int) -> list[tuple[str, str]]:
+        with capture_logs() as logs:
+            for _ in range(turns):
+                await turn(ports, metrics, memory)
+                world.step(5)
+        return [(line["log_level"], line.get("reason") or line["lost"]) for line in logs if line["event"].startswith("metrics ")]
+
+    assert await lines(60) == []
+    world.metrics = False
+    assert await lines(5) == [("warning", "NoSeries")]
+    world.metrics = True
+    assert await lines(5) == [("info", "NoSeries")]
