@@ -7,6 +7,7 @@ and in the decision.
 from datetime import datetime
 
 from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import Condition, ConditionType, SlotPhase
 from mtpilot.api.throughput_profile import Acceptance
 from mtpilot.model.calibration import Calibration
@@ -62,7 +63,19 @@ def _ready(found: Findings) -> Finding:
     )
     if gateway is None or not gateway.ready:
         return FALSE, Reason.GATEWAY_NOT_READY, f"{text}, but no gateway pod is ready"
-    return TRUE, Reason.ALL_SLOTS_SERVE if serving >= service.spec.replicas else Reason.SOME_SLOTS_SERVE, text
+    reason = Reason.ALL_SLOTS_SERVE if serving >= service.spec.replicas else Reason.SOME_SLOTS_SERVE
+    return TRUE, reason, "; ".join((text, *_fewer_requests(found)))
+
+
+def _fewer_requests(found: Findings) -> list[str]:
+    """For each mode whose engines take fewer requests at once than the spec asks for: memory is what limits them."""
+    modes, said = found.snapshot.service.spec.modes, []
+    for mode, asked in ((Mode.MTP, modes.mtp.max_running_requests), (Mode.BATCH, modes.batch.max_running_requests)):
+        seen = [slot.effective_max_running_requests for slot in found.slots if slot.mode is mode]
+        least = min((slots for slots in seen if slots), default=asked)
+        if least < asked:
+            said.append(f"{mode} replicas run {least} requests at once, not modes.{mode}.maxRunningRequests = {asked}")
+    return said
 
 
 def _metrics(found: Findings) -> Finding:
@@ -116,6 +129,10 @@ def _settled(found: Findings) -> Finding:
     decision = found.decision
     if decision is not None and decision.recommended != found.mix and found.snapshot.service.spec.replicas > 0:
         return FALSE, decision.reason, f"recommended {decision.recommended}, running {found.mix}"
+    replicas = found.snapshot.service.spec.replicas
+    if found.mix.total < replicas:
+        reason = found.problem[0] if found.problem is not None else Reason.ROLLING_OUT
+        return FALSE, reason, f"{found.mix}: {found.mix.total} of {replicas} replicas are made"
     return TRUE, Reason.SETTLED, f"{found.mix}"
 
 
