@@ -174,7 +174,7 @@ def _told(seen: Look, answer: Answer, demand: Demand, state: PolicyState, *, exp
         outlook = outlook_of(circumstances, weighing, demand, limits, answer.draws_better)
         parts = (answer.because, costs_in_words(circumstances, weighing), load_in_words(weighing, demand))
         message = "; ".join(part for part in parts if part)
-        would_change = _would_change(seen, answer, limits)
+        would_change = _would_change(seen, answer, limits, demand.queued)
     return Advice(
         recommended=_recommended(seen, answer),
         to=answer.to,
@@ -199,6 +199,6 @@ def _recommended(seen: Look, answer: Answer) -> Mix:
     return mix_of(circumstances, ends[answer.wanted is Mode.BATCH])
 
 
-def _would_change(seen: Look, answer: Answer, limits: tuple[LoadLimit, ...]) -> str:
-    loads = limits_in_words(seen.circumstances, limits)
+def _would_change(seen: Look, answer: Answer, limits: tuple[LoadLimit, ...], queued: float) -> str:
+    loads = limits_in_words(seen.circumstances, limits, queued)
     return f"{answer.when}; {loads}" if answer.when else loads
