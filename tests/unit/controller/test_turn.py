@@ -252,3 +252,11 @@ async def test_lost_metrics_are_logged_once_and_so_is_their_return(world: World,
     assert await lines(5) == [("warning", "NoSeries")]
     world.metrics = True
     assert await lines(5) == [("info", "NoSeries")]
+
+
+async def test_a_line_of_the_log_has_no_empty_reason(ports: Ports, metrics: OperatorMetrics) -> None:
+    with capture_logs() as logs:
+        await turn(ports, metrics)
+    done = [line for line in logs if line["event"] == "done"]
+    assert {line["action"] for line in done} == {"EnsureSecret", "ApplyObject"}
+    assert all(line.get("why") != "" for line in done)

@@ -155,7 +155,8 @@ async def _execute(service: Service, plan: Plan, ports: Ports, memory: Memory, m
             await _complain(service, str(error), ports, memory)
             raise
         metrics.actions.labels(*key, kind).inc()
-        _log.info("done", namespace=service.namespace, service=service.name, action=kind, why=getattr(action, "why", ""))
+        why = {"why": text} if (text := getattr(action, "why", "")) else {}
+        _log.info("done", namespace=service.namespace, service=service.name, action=kind, **why)
 
 
 async def _post(service: Service, plan: Plan, ports: Ports, metrics: OperatorMetrics) -> None:
