@@ -35,7 +35,7 @@ class _Layer:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._hash = hashlib.sha256()
-        self._gzip = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1, mtime=0)
+        self._gzip = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=1, mtime=0)
 
     def write(self, content: bytes) -> int:
         self._hash.update(content)
