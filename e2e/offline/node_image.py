@@ -105,7 +105,7 @@ def _build(name: str, tree: Path, binaries: Mapping[str, Path], folder: Path, cu
             docker("exec", container, "ctr", "--namespace=k8s.io", "images", "import", *options, inside)
         docker("exec", container, "bash", "-c", "pkill -x containerd; sleep 1; rm -rf /tmp/*")
         current.note("commit")
-        settings = ("ENV container=docker", "STOPSIGNAL SIGRTMIN+3", 'ENTRYPOINT [ "/usr/local/bin/entrypoint", "/sbin/init" ]')
+        settings = ("ENV container=docker", 'ENTRYPOINT [ "/usr/local/bin/entrypoint", "/sbin/init" ]')
         docker("commit", *(part for setting in settings for part in ("--change", setting)), container, name)
     docker("image", "rm", "--no-prune", base)
 
@@ -151,8 +151,8 @@ def _go(*arguments: str) -> str:
 
 @contextlib.contextmanager
 def _container(image: str) -> Iterator[str]:
-    """A container that does nothing, to be changed and committed."""
-    options = ("--entrypoint", "sleep", "--security-opt", "seccomp=unconfined")
+    """A container that does nothing, to be changed and committed; the signal is what ends systemd, and is committed with it."""
+    options = ("--entrypoint", "sleep", "--security-opt", "seccomp=unconfined", "--stop-signal", "SIGRTMIN+3")
     container = docker("run", "--detach", *options, image, "infinity").strip().splitlines()[-1]
     try:
         yield container
