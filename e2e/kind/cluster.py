@@ -6,7 +6,6 @@ import base64
 import json
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -63,7 +62,7 @@ def up(console: Console) -> KindCluster:
         made = Made(digest=wanted, gateway_port=free_ports(1)[0], images={})
         _create(node, made, console)
     with step(console, "images onto the nodes") as loading:
-        _load(list(current), loading)
+        _load(current, loading)
     _write(Made(digest=wanted, gateway_port=made.gateway_port, images=asdict(current)))
     return KindCluster(_state(), _made() or made)
 
@@ -131,10 +130,13 @@ def _internal_address(node: dict[str, Any]) -> str:
     return next(str(found["address"]) for found in node["status"]["addresses"] if found["type"] == "InternalIP")
 
 
-def _load(references: Sequence[str], current: Step) -> None:
-    for reference in references:
-        current.note(reference)
-        _kind("load", "docker-image", reference, "--name", config.cluster_name())
+def _load(found: images.Images, current: Step) -> None:
+    """The simulator onto the GPU nodes, all else onto the node without a taint."""
+    nodes = sorted(_nodes())
+    plane = [node for node in nodes if node.endswith("-control-plane")]
+    for references, targets in (((found.simulator,), [node for node in nodes if node not in plane]), (found.others(), plane)):
+        current.note(", ".join(references))
+        _kind("load", "docker-image", *references, "--name", config.cluster_name(), "--nodes", ",".join(targets))
 
 
 def _kind(*arguments: str | Path, current: Step | None = None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,15 +25,16 @@ _PREFIX = "mtpilot-e2e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """References of the images that a cluster needs; `operator` and `simulator` are as `make images` tags them."""
+    """References of the images that a cluster needs; a tag is the digest of what the image is made from, so a new image is a new tag."""
 
     operator: str
     simulator: str
     haproxy: str
     prometheus: str
 
-    def __iter__(self) -> Iterator[str]:
-        return iter((self.operator, self.simulator, self.haproxy, self.prometheus))
+    def others(self) -> tuple[str, ...]:
+        """All that need no GPU."""
+        return (self.operator, self.haproxy, self.prometheus)
 
 
 def ensure(console: Console) -> Images:
@@ -65,13 +65,12 @@ def _python(console: Console) -> str:
 
 
 def _own(image: str, version: str, base: str, console: Console) -> str:
-    """The operator or the simulator: built by `make images` when a source of theirs has changed, and tagged as the chart expects."""
-    wanted = f"{image}:{version}"
-    sources: list[str | Path] = [base, ROOT / "images", ROOT / "operator", ROOT / "pyproject.toml", ROOT / "README.md", ROOT / "uv.lock"]
+    """The operator or the simulator: built by `make images` when a source of theirs has changed."""
+    sources: list[str | Path] = [base, ROOT / "images", ROOT / "operator", ROOT / "pyproject.toml", ROOT / "uv.lock"]
     mark = f"{_PREFIX}/{image}:{digest(sources)}"
     if not has_image(mark):
         options = "--network host " + " ".join(f"--build-arg {argument}" for argument in _index())
-        with step(console, f"images {image} and the other of the project: make images (first time 2 minutes)") as current:
+        with step(console, f"image {image}: make images (first time 2 minutes)") as current:
             command: list[str | Path] = [
                 "make",
                 "--no-print-directory",
@@ -82,9 +81,8 @@ def _own(image: str, version: str, base: str, console: Console) -> str:
                 f"DOCKER_BUILD_ARGS={options}",
             ]
             run(command, step=current, environment=os.environ | {"DOCKER_BUILDKIT": "0"})
-        docker("tag", wanted, mark)
-    docker("tag", mark, wanted)
-    return wanted
+        docker("tag", f"{image}:{version}", mark)
+    return mark
 
 
 def _index() -> list[str]:

@@ -5,6 +5,7 @@ Without that cluster everything here is skipped: nothing is built or started by 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import json
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from e2e.kind import KindCluster, gpus
@@ -122,11 +124,23 @@ class KindScene(ClusterScene):
         return made
 
     async def expose(self, name: str = "chat") -> None:
-        """The node port of the service's gateway; one service has it at a time."""
+        """The node port of the service's gateway, once it answers there; one service has it at a time."""
         selector = {names.LABEL_SERVICE: name, names.LABEL_COMPONENT: names.COMPONENT_GATEWAY}
         port = {"port": names.GATEWAY_PORT, "nodePort": GATEWAY_NODE_PORT}
         spec = {"type": "NodePort", "selector": selector, "ports": [port]}
         await self.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "outside"}, "spec": spec})
+
+        async def answers() -> bool:
+            timeout = aiohttp.ClientTimeout(total=5)
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                async with (
+                    aiohttp.ClientSession(timeout=timeout) as session,
+                    session.get(f"{self.cluster.gateway_url}/v1/models") as answer,
+                ):
+                    return answer.status == 200
+            return False
+
+        await eventually(answers, seconds=60, every_seconds=0.5)
 
 
 def hardware(cluster: KindCluster, name: str = "rtx-x4", **gpu: Any) -> Manifest:
@@ -145,10 +159,10 @@ def release(cluster: KindCluster, tmp_path: Path) -> HelmRelease:
 
 
 def _release(cluster: KindCluster, home: Path) -> HelmRelease:
-    haproxy, _, tag = cluster.images.haproxy.rpartition(":")
-    values = {
-        "gateway.haproxyImage.repository": haproxy,
-        "gateway.haproxyImage.tag": tag,
+    values: dict[str, object] = {}
+    for value, image in (("image", cluster.images.operator), ("gateway.haproxyImage", cluster.images.haproxy)):
+        values[f"{value}.repository"], _, values[f"{value}.tag"] = image.rpartition(":")
+    values |= {
         "prometheus.install": "true",
         "prometheus.image": cluster.images.prometheus,
         "prometheus.scrapeIntervalSeconds": 1,

@@ -38,10 +38,13 @@ async def test_install_test_upgrade_uninstall_reinstall(
     serving = await engines(scene)
     assert len(serving) == 2
 
+    async def gone() -> bool:
+        return await release.objects() == set()
+
     async with under_load(scene, clients=4, urls=scene.urls) as busy:
         await release.install("operator.logLevel=DEBUG", timeout_seconds=180)
         await release.uninstall()
-        assert await release.objects() == set()
+        await eventually(gone, seconds=60)
         assert await finalizers(scene) == []
         assert await engines(scene) == serving
 
