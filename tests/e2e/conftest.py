@@ -30,6 +30,7 @@ from tests.integration.support import eventually
 _HERE = Path(__file__).parent
 _numbers = itertools.count(1)
 SYSTEM_NAMESPACE = "mtpilot-system"
+_FIRST, _LAST = "test_life_of_a_release", "test_rights"  # the install is into an empty cluster; the rights are judged by what all did
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
+    items.sort(key=lambda item: (item.path.stem == _LAST) - (item.path.stem == _FIRST))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -25,7 +25,7 @@ async def test_flip_to_an_image_that_cannot_be_pulled_rolls_back(installed: Helm
 
         async def said() -> bool:
             condition = await scene.condition("chat", "Degraded")
-            return condition["reason"] == "ImagePullFailed"
+            return bool(condition["reason"] == "ImagePullFailed")
 
         await eventually(said, seconds=90)
 

@@ -23,7 +23,5 @@ class OldCluster:
 
 
 async def test_older_crds_end_the_start() -> None:
-    with pytest.raises(
-        StartError, match=r"older than this operator.* lacks status.*kubectl apply --server-side -f crds/"
-    ):
+    with pytest.raises(StartError, match=r"older than this operator.* lacks status.*kubectl apply --server-side -f crds/"):
         await check_cluster(cast("KubeClient", OldCluster()), ())
