@@ -43,11 +43,11 @@ class HelmRelease:
             found += await self.cluster.kubectl("logs", "--namespace", self.namespace, f"deployment/{name}", "--tail=40", check=False)
         return found
 
-    async def install(self, *values: str, timeout_seconds: int = 90) -> str:
+    async def install(self, *values: str, chart: Path = CHART, timeout_seconds: int = 90) -> str:
         """Install or upgrade; CRDs that were applied otherwise are taken over."""
         options = [f"--set={key}={value}" for key, value in self.values.items()] + [f"--set={value}" for value in values]
         waiting = ("--take-ownership", "--wait", f"--timeout={timeout_seconds}s")
-        return await self.helm("upgrade", "--install", "mtpilot", str(CHART), *waiting, *options)
+        return await self.helm("upgrade", "--install", "mtpilot", str(chart), *waiting, *options)
 
     async def uninstall(self) -> str:
         return await self.helm("uninstall", "mtpilot", "--wait", "--timeout=120s")

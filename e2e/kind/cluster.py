@@ -68,9 +68,11 @@ def up(console: Console) -> KindCluster:
 
 
 def down() -> None:
-    """Delete the cluster, and end docker where it was started here."""
+    """Delete the cluster, and end docker where it was started here; what was built stays in the cache."""
     if docker.answers():
         _kind("delete", "cluster", "--name", config.cluster_name())
+        if docker.is_ours():
+            docker.docker("image", "prune", "--force")
     shutil.rmtree(_state(), ignore_errors=True)
     docker.stop()
 

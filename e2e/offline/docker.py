@@ -69,6 +69,11 @@ def start(console: Console) -> None:
             time.sleep(0.3)
 
 
+def is_ours() -> bool:
+    """Whether the daemon that `start` started runs."""
+    return read_pid_file(_pid_file()) is not None
+
+
 def stop() -> None:
     """End the daemon that `start` started, if it still runs; what it has loaded stays in the cache."""
     pid = read_pid_file(_pid_file())
