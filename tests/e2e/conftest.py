@@ -109,6 +109,12 @@ async def cluster() -> AsyncIterator[KindCluster]:
     await found.close()
 
 
+@pytest.fixture(scope="session")
+def log_start(cluster: KindCluster) -> int:
+    """Where the audit log of this run begins: a cluster that was kept has that of others before it."""
+    return cluster.audit_log_path.stat().st_size
+
+
 @dataclass(slots=True)
 class KindScene(ClusterScene):
     """A namespace of the kind cluster; its gateway is reached through a node port, as from outside a cluster."""
@@ -155,7 +161,7 @@ def hardware(cluster: KindCluster, name: str = "rtx-x4", **gpu: Any) -> Manifest
 
 
 @pytest.fixture
-def release(cluster: KindCluster, tmp_path: Path) -> HelmRelease:
+def release(cluster: KindCluster, tmp_path: Path, log_start: int) -> HelmRelease:
     """The chart as a person with a trial cluster installs it: with its own Prometheus, serving every namespace."""
     return _release(cluster, tmp_path)
 
