@@ -47,11 +47,11 @@ async def knows_the_newer_field(scene: KindScene) -> bool:
 
 @pytest.mark.timeout(600)
 async def test_crds_are_upgraded_with_objects_in_place(installed: HelmRelease, scene: KindScene, tally: Tally, tmp_path: Path) -> None:
-    earlier = earlier_chart(tmp_path / "chart")
-    await installed.install(chart=earlier, timeout_seconds=180)
     await scene.apply(hardware(scene.cluster), scene.service())
     await scene.until_ready(seconds=120)
     await scene.expose()
+    # An operator refuses CRDs that are older than itself, so the earlier release has none: replicas and gateways serve on.
+    await installed.install("replicaCount=0", chart=earlier_chart(tmp_path / "chart"), timeout_seconds=180)
     before = await scene.get("inferenceservices", "chat")
     assert before is not None
     pods = [pod["metadata"]["uid"] for slot in ("chat-r0", "chat-r1") for pod in await slot_pods(scene, slot)]
@@ -60,6 +60,7 @@ async def test_crds_are_upgraded_with_objects_in_place(installed: HelmRelease, s
     async with under_load(scene, clients=3, urls=scene.urls) as busy:
         await installed.install(timeout_seconds=180)
         assert await knows_the_newer_field(scene)
+        await scene.until_ready(seconds=60)
     tally.add(busy.load.result)
     after = await scene.get("inferenceservices", "chat")
     assert after is not None
