@@ -201,9 +201,11 @@ async def scene(cluster: KindCluster, request: pytest.FixtureRequest) -> AsyncIt
     found = KindScene(cluster, await cluster.create_namespace(name))
     yield found
     await found.clean()
+    if await found.get("services", "outside"):
+        await cluster.client.delete(found.path("services", "outside"))  # its node port must be free at once, a namespace takes its time
     await cluster.client.delete(f"/api/v1/namespaces/{name}")
 
     async def gone() -> bool:
-        return not await found.all("pods") and not await found.all("services")
+        return not await found.all("pods")
 
     await eventually(gone, seconds=90)

@@ -43,6 +43,8 @@ def used(events: Iterable[dict[str, Any]], account: str) -> tuple[set[Right], li
         resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
         group, code = target.get("apiGroup", ""), (event.get("responseStatus") or {}).get("code")
         if code == 403:
+            if "being terminated" in event["responseStatus"].get("message", ""):
+                continue  # the namespace goes: nobody may create in it, whatever his rights
             refused.append(f"{event['verb']} {event['requestURI']}")
             continue
         rights.add((group, resource, event["verb"]))
