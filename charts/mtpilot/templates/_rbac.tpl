@@ -13,13 +13,13 @@
   verbs: [update] # owner references that block deletion
 - apiGroups: [mtpilot.dev]
   resources: [throughputprofiles]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [apps]
   resources: [replicasets]
-  verbs: [get, list]
+  verbs: [list]
 - apiGroups: [leaderworkerset.x-k8s.io] # replicas over several nodes
   resources: [leaderworkersets]
   verbs: [get, list, create, patch, delete]
@@ -28,22 +28,22 @@
   verbs: [list]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, patch] # patch: the serving label
+  verbs: [list, watch, patch] # patch: the serving label
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create] # by name; never listed
 - apiGroups: [""]
   resources: [services, configmaps, serviceaccounts]
-  verbs: [get, list, create, patch, delete]
+  verbs: [get, list, create, patch]
 - apiGroups: [""]
   resources: [events]
   verbs: [get, create, patch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, list, create, patch, delete]
+  verbs: [get, list, create, patch]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [get, list, create, patch, delete]
+  verbs: [get, list, create, patch]
 {{- end -}}
 
 {{/* Outside any namespace, whatever namespaces are served. */}}

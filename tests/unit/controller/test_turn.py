@@ -7,11 +7,11 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from mtpilot.controller.context import Ports
-from mtpilot.controller.turn import Memory, Outcome, run_turn
+from mtpilot.controller.turn import Memory, Outcome, observe, run_turn
 from mtpilot.reconcile import plan
 from mtpilot.telemetry.metrics import OperatorMetrics
 from tests.unit.controller.fakes import KEY, FakeCluster, failing, ports_of
-from tests.world import World, spec
+from tests.world import START, World, spec
 
 
 @pytest.fixture
@@ -260,3 +260,13 @@ async def test_a_line_of_the_log_has_no_empty_reason(ports: Ports, metrics: Oper
     done = [line for line in logs if line["event"] == "done"]
     assert {line["action"] for line in done} == {"EnsureSecret", "ApplyObject"}
     assert all(line.get("why") != "" for line in done)
+
+
+async def test_a_snapshot_tells_since_when_the_gateways_are_ready(world: World, ports: Ports, metrics: OperatorMetrics) -> None:
+    for _ in range(5):
+        await turn(ports, metrics)
+        world.step(1)
+    seen = await observe(ports, *KEY)
+    assert seen is not None
+    assert seen.metrics is not None
+    assert seen.metrics.gateways_changed_at == START

@@ -78,7 +78,7 @@ def test_pods_roll_only_with_the_configuration(changes: dict[str, object], rolls
 
 def test_the_agent_may_read_pods_and_nothing_else() -> None:
     objects = rendered(gateway())
-    assert objects["Role"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    assert objects["Role"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
     (subject,) = objects["RoleBinding"]["subjects"]
     assert subject["name"] == objects["ServiceAccount"]["metadata"]["name"]
 

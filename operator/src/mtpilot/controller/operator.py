@@ -4,12 +4,14 @@ Everything is made here and handed on as arguments; there is no global state, so
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
 import kopf
 import structlog
+from kopf._core.engines.peering import Identity
 
 from mtpilot.adapters.clock import SystemClock
 from mtpilot.adapters.kube.client import KubeClient
@@ -98,6 +100,7 @@ async def _run_kopf(options: Options, loops: Loops, profiles: Refresher) -> None
         namespaces=options.namespaces,
         liveness_endpoint=liveness,
         standalone=True,
+        identity=Identity(socket.gethostname()),  # kopf would ask for the user's name, which a container's uid need not have
     )
 
 

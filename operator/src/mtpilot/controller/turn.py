@@ -139,6 +139,7 @@ async def observe(ports: Ports, namespace: str, name: str) -> Snapshot | None:
     pods = [pod for pod in snapshot.pods if not pod.finished]
     gateway = next((child for child in snapshot.children if child.kind == "Deployment" and child.name == gateway_name(name)), None)
     metrics = await ports.metrics.observe(namespace, name, pods, gateways=(gateway.ready or 0) if gateway else 0)
+    metrics = replace(metrics, gateways_changed_at=gateway.changed_at if gateway else None)
     return replace(snapshot, metrics=metrics, engines=dict(await ports.engine.loads(pods)))
 
 

@@ -55,7 +55,10 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """An owned object other than a slot. `digest` is our annotation; `ready`/`desired` only for workloads."""
+    """An owned object other than a slot. `digest` is our annotation.
+
+    ready, desired, changed_at: only of workloads; the last is when the number of ready pods, or a rollout, last got further.
+    """
 
     api_version: str
     kind: str
@@ -65,6 +68,7 @@ class Child:
     deleting: bool = False
     ready: int | None = None
     desired: int | None = None
+    changed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ def _config_map(service: Service, config: str) -> Manifest:
 
 def _role(service: Service) -> Manifest:
     """Reads pods of its namespace, nothing else: RBAC cannot narrow a list to labels."""
-    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
     return _owned(service, "rbac.authorization.k8s.io/v1", "Role", rules=rules)
 
 
