@@ -108,8 +108,8 @@ def test_the_mix_begins_with_what_was_there_before(outcome):
 
 
 def test_every_area_of_the_mix_is_in_its_legend(schedule, monkeypatch):
-    drawn_figures = []
-    monkeypatch.setattr(plots, "png", lambda figure: drawn_figures.append(figure) or b"")
+    made = []
+    monkeypatch.setattr(plots, "png", made.append)
     plots.auto_run(recorded(schedule), schedule)
-    legend = drawn_figures[0].axes[1].get_legend()
+    legend = made[0].axes[1].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["mtp", "batch", "draining", "loading", "no pod"]
