@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from e2e.demo import figures, plots
@@ -108,7 +109,7 @@ def test_the_mix_begins_with_what_was_there_before(outcome):
 
 
 def test_every_area_of_the_mix_is_in_its_legend(schedule, monkeypatch):
-    made = []
+    made: list[Figure] = []
     monkeypatch.setattr(plots, "png", made.append)
     plots.auto_run(recorded(schedule), schedule)
     legend = made[0].axes[1].get_legend()
