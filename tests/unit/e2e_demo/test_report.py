@@ -113,4 +113,5 @@ def test_every_area_of_the_mix_is_in_its_legend(schedule, monkeypatch):
     monkeypatch.setattr(plots, "png", made.append)
     plots.auto_run(recorded(schedule), schedule)
     legend = made[0].axes[1].get_legend()
+    assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["mtp", "batch", "draining", "loading", "no pod"]
