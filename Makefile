@@ -94,7 +94,8 @@ test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries ea
 	$(RUN) pytest -n 2 --dist worksteal $(FAST_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test-contract
-test-contract: env ## Simulator and rendered arguments against SGLang's recordings and flag list
+test-contract: env ## What others define: SGLang's recordings and flags, the chart by Helm, its alerts by promtool
+	@$(RUN) python -m e2e.toolchain ensure helm promtool >/dev/null
 	$(RUN) pytest -n 2 tests/contract $(PYTEST_ARGS)
 
 .PHONY: contract-sglang
