@@ -1,6 +1,6 @@
 """What load would change the answer: the same weighing along a rising load, and the place where a step begins to pay.
 
-The load is a steady one with an empty queue: demand where arrivals go on, clients where they wait for their answers.
+The load is a steady one, without bursts, with an empty queue: demand where arrivals go on, clients where they wait for their answers.
 """
 
 from collections.abc import Callable
@@ -44,6 +44,7 @@ def load_limits(c: Circumstances, present: Load) -> tuple[LoadLimit, ...]:
 
 def _steady(c: Circumstances, present: Load, value: float, closed: bool) -> Load:
     here = c.fluid.mix(c.here)
+    present = replace(present, lately=())
     if closed:
         return replace(present, demand=here.rate(value), in_system=value, queued=max(0.0, value - here.slots))
     return replace(present, demand=value, in_system=here.in_flight(value), queued=0.0)
