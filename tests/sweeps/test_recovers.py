@@ -24,7 +24,7 @@ from tests.sweeps.simulators import engines, mtpilot
 
 _WITHIN = 0.05
 _ATTEMPTS = 4
-_POINTS = Path(__file__).parents[3] / "e2e" / "data" / "points"
+_POINTS = Path(__file__).parents[2] / "e2e" / "data" / "points"
 
 Rates = dict[tuple[str, str, int], float]  # route, mode, level
 
