@@ -33,6 +33,11 @@ class Load:
     output_tokens: float
     lately: tuple[float, ...] = ()
 
+    @property
+    def mean_lately(self) -> float:
+        """tok/s; 0 where nothing was seen."""
+        return sum(self.lately) / len(self.lately) if self.lately else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
@@ -85,11 +90,9 @@ class Forecast:
 
     def at_least_as_lately(self) -> "Forecast":
         """This forecast with no less demand than the mean of the last hour: between two bursts an absence only seems cheap."""
-        lately = self.load.lately
-        mean = sum(lately) / len(lately) if lately else 0.0
-        if mean <= self.load.demand:
+        if self.load.mean_lately <= self.load.demand:
             return self
-        return Forecast(self.fleet, self.batch, replace(self.load, demand=mean), self.terms)
+        return Forecast(self.fleet, self.batch, replace(self.load, demand=self.load.mean_lately), self.terms)
 
     def bursts(self, mix: MixTable) -> float:
         """Requests that wait at `mix` in the mean since demand wavers, beside those that its mean makes wait."""
@@ -218,5 +221,5 @@ class Forecast:
 
 def _scale_of(load: Load) -> float:
     """0 where too little was seen."""
-    seen = sum(load.lately)
-    return load.demand * len(load.lately) / seen if len(load.lately) >= LEAST_MINUTES and seen > 0 else 0.0
+    enough = len(load.lately) >= LEAST_MINUTES
+    return load.demand / load.mean_lately if enough and load.mean_lately > 0 else 0.0
