@@ -16,6 +16,7 @@ from rich.table import Table
 
 from e2e.contract_sglang import environment, parser
 from e2e.contract_sglang.cases import Case, every_case
+from e2e.toolchain.environments import InstallError
 
 _PARSE_SECONDS = 120
 
@@ -30,7 +31,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="print all that was
         installed = time.monotonic()
         cases = every_case()
         answer = _ask(interpreter, cases)
-    except environment.InstallError as error:
+    except InstallError as error:
         console.print(f"[red]error:[/] {error}", highlight=False)
         raise typer.Exit(1) from None
     report = _report(cases, answer)
@@ -58,7 +59,7 @@ def _ask(interpreter: Path, cases: list[Case]) -> dict[str, Any]:
         check=False,
     )
     if done.returncode != 0:
-        raise environment.InstallError(f"sglang's parser cannot be imported: {done.stderr[-1500:]}")
+        raise InstallError(f"sglang's parser cannot be imported: {done.stderr[-1500:]}")
     answer: dict[str, Any] = json.loads(done.stdout)
     results = dict(zip(lists, answer["results"], strict=True))
     return answer | {"results": [results[tuple(case.args)] for case in cases], "lists": len(lists)}
