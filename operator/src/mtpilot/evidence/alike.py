@@ -77,21 +77,21 @@ def engine_differences(here: Engine, there: Engine) -> tuple[Difference, ...]:
 
 def unlike_words(engines: Sequence[Engine]) -> list[str]:
     """What makes engines unlike, a sentence for each pair of them that differs in more than its modes' drafting; empty: nothing."""
-    found = []
-    for here, there in combinations(engines, 2):
-        unlike = [difference.words for difference in engine_differences(here, there) if difference.kind is Kind.UNLIKE]
-        if unlike:
-            found.append(f"{name_of(here)} and {name_of(there)} differ in more than drafting: {'; '.join(unlike)}")
-    return found
+    return _words_of(engines, Kind.UNLIKE, "differ in more than drafting")
 
 
 def limit_words(engines: Sequence[Engine]) -> list[str]:
     """Limits that differ, which is no fault but explains a part of what is measured."""
+    return _words_of(engines, Kind.LIMIT, "have other limits, which is a part of the difference")
+
+
+def _words_of(engines: Sequence[Engine], kind: Kind, say: str) -> list[str]:
+    """A sentence for each pair of engines that differ in something of this kind."""
     found = []
     for here, there in combinations(engines, 2):
-        limits = [difference.words for difference in engine_differences(here, there) if difference.kind is Kind.LIMIT]
-        if limits:
-            found.append(f"{name_of(here)} and {name_of(there)} have other limits, which is a part of the difference: {'; '.join(limits)}")
+        words = [difference.words for difference in engine_differences(here, there) if difference.kind is kind]
+        if words:
+            found.append(f"{name_of(here)} and {name_of(there)} {say}: {'; '.join(words)}")
     return found
 
 
