@@ -206,7 +206,7 @@ class CalibrationRunSpec(ApiModel):
         default=None,
         min_length=1,
         max_length=253,
-        description="PersistentVolumeClaim for the whole evidence package; without one the records are kept as far as a ConfigMap holds them",
+        description="PersistentVolumeClaim for the evidence package; without one a ConfigMap keeps what it can hold",
     )
 
 

@@ -4,10 +4,11 @@ Messages carry no numbers that move by themselves, so that a steady service caus
 and in the decision.
 """
 
+import re
 from datetime import datetime
 
 from mtpilot.api.conditions import ConditionStatus
-from mtpilot.api.status import Condition, ConditionType, SlotPhase
+from mtpilot.api.status import CalibrationPhase, CalibrationStatus, Condition, ConditionType, SlotPhase
 from mtpilot.api.throughput_profile import Acceptance
 from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import NoDemand
@@ -22,6 +23,7 @@ from mtpilot.rollout.pods import IMAGE_REASONS, live, trouble
 from .findings import Findings
 from .history import timestamp
 
+_NUMBER = re.compile(r"\d+")
 Finding = tuple[ConditionStatus, str, str]
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 
@@ -81,6 +83,8 @@ def _calibrated(found: Findings) -> Finding:
     if calibration is None or profile is None or profile.spec is None:
         seen = found.policy.mtp_capacity_tokens_per_second is not None
         learned = f"the capacity of a full mtp replica was {'' if seen else 'not '}seen{'' if seen else ' yet'}"
+        if found.calibration is not None and found.calibration.phase is not CalibrationPhase.FINISHED:
+            return FALSE, *_being_calibrated(found.calibration)
         parts = (f"{selection.message}; until then two thresholds on demand decide, and {learned}", found.remedy)
         return FALSE, selection.reason, "; ".join(part for part in parts if part)
     refinement = recall(found.policy).refinement
@@ -91,6 +95,14 @@ def _calibrated(found: Findings) -> Finding:
         return FALSE, Reason.PROFILE_DRIFT, f"{calibration.profile} no longer holds: {far}; its curves are used, corrected by what is seen"
     text = f"{calibration.profile} ({selection.message}): {_measured(calibration, profile.spec.acceptance)}"
     return TRUE, selection.reason, "; ".join(part for part in (text, *selection.notes, found.remedy) if part)
+
+
+def _being_calibrated(calibration: CalibrationStatus) -> tuple[str, str]:
+    if calibration.phase is CalibrationPhase.FAILED:
+        return Reason.CALIBRATION_FAILED, f"no profile was made: {calibration.message}"
+    if calibration.phase is CalibrationPhase.WAITING:
+        return Reason.CALIBRATION_WAITS, f"no profile yet, a calibration waits: {_NUMBER.sub('…', calibration.message)}"
+    return Reason.CALIBRATING, f"no profile yet: {calibration.slot} is out of rotation to be measured"
 
 
 def _measured(calibration: Calibration, acceptance: Acceptance) -> str:
@@ -105,6 +117,9 @@ def _measured(calibration: Calibration, acceptance: Acceptance) -> str:
 
 
 def _settled(found: Findings) -> Finding:
+    away = found.calibration.slot if found.calibration is not None else None
+    if away is not None:
+        return FALSE, Reason.CALIBRATING, f"{away} is out of rotation to be measured"
     for slot in found.slots:
         if slot.desired_mode is not None:
             return FALSE, Reason.FLIPPING, f"{slot.name} goes from {slot.mode} to {slot.desired_mode}"
