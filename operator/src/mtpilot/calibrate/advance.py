@@ -131,7 +131,7 @@ def _why_give_back(scene: Scene, slot: Slot) -> str | None:
 
 def _paused(scene: Scene, slot: Slot, run: Run, why: str) -> Course:
     back = give_back(scene, slot, home=False)
-    message = f"given back: {why}; what was measured is kept"
+    message = f"given back: {why}; what was measured is kept, and it goes on after {scene.now + scene.pause:%H:%M:%SZ} at the earliest"
     status = told(scene, run, CalibrationPhase.WAITING, message).model_copy(update={"paused_at": timestamp(scene.now)})
     return replace(
         back,
@@ -146,7 +146,7 @@ def _waiting(scene: Scene, run: Run) -> Course:
     slot = _choose(scene, run)
     why = "no replica is there" if slot is None else _why_not_now(scene, slot, run)
     if slot is None or why is not None:
-        status = told(scene, run, CalibrationPhase.WAITING, f"{_kept(scene)}{why}")
+        status = told(scene, run, CalibrationPhase.WAITING, why or "")
         return Course(status=status, actions=stop_jobs(scene.snapshot.calibration))
     state = state_of(slot)
     state = replace(state, calibration=run.key, calibrating_since=scene.now, home_mode=state.home_mode or state.desired_mode)
@@ -162,12 +162,6 @@ def _waiting(scene: Scene, run: Run) -> Course:
     )
 
 
-def _kept(scene: Scene) -> str:
-    """What the last pause was for, while it lasts."""
-    ends = _pause_ends(scene)
-    return f"waits until {ends:%H:%M:%SZ} after the last pause; " if ends is not None and scene.now < ends else ""
-
-
 def _pause_ends(scene: Scene) -> datetime | None:
     before = scene.before
     at = before.paused_at if before is not None else None
@@ -177,7 +171,7 @@ def _pause_ends(scene: Scene) -> datetime | None:
 def _why_not_now(scene: Scene, slot: Slot, run: Run) -> str | None:
     snapshot, ends = scene.snapshot, _pause_ends(scene)
     if ends is not None and scene.now < ends:
-        return "what was measured is kept"
+        return scene.before.message if scene.before is not None else ""
     if (foreign := _foreign_profile(scene)) is not None:
         return foreign
     if scene.decision.move_to is not None:
