@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.throughput_profile import ThroughputProfileSpec
@@ -102,5 +101,8 @@ class MeasuredWorld(World):
         else:
             super()._delete(kind, name, uid)
 
-    def copy(self) -> Any:
-        return replace(super().copy(), jobs=dict(self.jobs), disturbed=list(self.disturbed))  # type: ignore[type-var]
+    def copy(self) -> "MeasuredWorld":
+        copied = super().copy()
+        assert isinstance(copied, MeasuredWorld)
+        copied.jobs, copied.disturbed = dict(self.jobs), list(self.disturbed)
+        return copied

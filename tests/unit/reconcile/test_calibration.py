@@ -10,8 +10,9 @@ from mtpilot.api.conditions import ConditionStatus
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import CalibrationPhase, ConditionType, SlotPhase
 from mtpilot.model.measuring import RunProgress, RunState
-from mtpilot.model.names import LABEL_SLOT
+from mtpilot.model.names import LABEL_SERVICE, LABEL_SLOT
 from mtpilot.model.reasons import Reason
+from mtpilot.render.calibration import render_job
 from tests import profiles
 from tests.measured_world import BATCHES, MeasuredWorld
 from tests.unit.reconcile.lives import condition
@@ -207,8 +208,6 @@ def test_a_job_is_told_what_to_measure():
     world = quiet(asks(profile={"calibration": "WhenMissing", "run": {"concurrency": [8, 1], "repeats": 2, "recordsClaim": "evidence"}}))
     until(world, CalibrationPhase.MEASURING)
     snapshot = world.snapshot()
-    from mtpilot.render.calibration import render_job
-
     assert snapshot.hardware is not None
     slot = next(slot for slot in snapshot.slots if slot.name == "chat-r1")
     pod = next(pod for pod in snapshot.pods if pod.slot == "chat-r1")
@@ -221,3 +220,4 @@ def test_a_job_is_told_what_to_measure():
     assert job["metadata"]["labels"][LABEL_SLOT] == "chat-r1"
     assert job["spec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "evidence"}
     assert "nvidia.com/gpu" not in str(job)
+    assert LABEL_SERVICE not in job["spec"]["template"]["metadata"]["labels"], "the gateway would take it for an engine"

@@ -15,8 +15,11 @@ from mtpilot.model.names import (
     ANNOTATION_ENGINE_POD,
     COMPONENT_CALIBRATION,
     ENGINE_PORT,
+    LABEL_COMPONENT,
+    LABEL_MANAGED_BY,
     LABEL_MODE,
     LABEL_SLOT,
+    MANAGED_BY,
     calibrated_profile_name,
     calibration_job_name,
     calibration_name,
@@ -32,6 +35,8 @@ EVIDENCE_DIR = "/evidence"
 USER_ID = 65532
 _RETRIES = 3  # of a pod that was evicted or lost its node; what it had measured is kept
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+# NB: not the service's label: whatever carries that, and is no gateway, is an engine to the gateway's agent.
+_POD_LABELS = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_COMPONENT: COMPONENT_CALIBRATION}
 _SECURITY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 
 
@@ -80,7 +85,7 @@ def render_job(service: Service, hardware: HardwareView, images: GatewayImages, 
         spec={
             "backoffLimit": _RETRIES,
             "template": {
-                "metadata": {"labels": _owned(service, "batch/v1", "Job", name)["metadata"]["labels"]},
+                "metadata": {"labels": dict(_POD_LABELS)},
                 "spec": _pod_spec(service, images.agent, _arguments(service, hardware, run, slot.mode, pod)),
             },
         },
