@@ -42,11 +42,11 @@ def quiet(asked: InferenceServiceSpec | None = None) -> MeasuredWorld:
 
 
 def until(world: MeasuredWorld, phase: CalibrationPhase, mode: Mode | None = None, *, seconds: int = 600) -> None:
-    for _ in range(seconds):
+    for _ in range(seconds // 2):
         found = world.status.calibration
         if found is not None and found.phase is phase and mode in (None, found.mode):
             return
-        world.step()
+        world.step(2)
         world.tick()
     raise AssertionError(f"{world.status.calibration} is not {phase}")
 

@@ -95,7 +95,8 @@ def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: 
 
     course: what the calibration does with a slot; it moves like any other.
     """
-    tick = FleetSteps(snapshot=snapshot)
+    # First what ends a measurement, then what brings its slot back.
+    tick = FleetSteps(snapshot=snapshot, actions=list(course.actions), events=list(course.events))
     moving = moving_slot(snapshot.slots, snapshot.pods) or next(iter(course.steps), None)
     for slot in snapshot.slots:
         if slot.name in course.steps:
@@ -108,8 +109,6 @@ def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: 
     for slot in sorted(snapshot.slots, key=lambda slot: is_ready(slot, snapshot.pods)):  # what does not serve can move at no cost
         if slot.name not in tick.steps:
             moving = _settle_or_roll(tick, slot, context, fleet, moving)
-    tick.actions.extend(course.actions)
-    tick.events.extend(course.events)
     tick.actions.extend(tick.creations)  # last: a quota that refuses a new slot must not stop what the others do
     return tick
 

@@ -116,6 +116,7 @@ def _arguments(service: Service, hardware: HardwareView, run: str, mode: Mode, p
         *(("--concurrency", ",".join(levels)) if levels else ()),
         *(("--output-tokens", str(told.output_tokens)) if told.output_tokens is not None else ()),
         *("--repeats", str(told.repeats)),
+        *(() if told.records_claim is not None else ("--no-plots",)),
         *_facts(spec, hardware),
     ]
 
@@ -148,7 +149,7 @@ def _pod_spec(service: Service, image: str, arguments: list[str]) -> dict[str, A
                 "command": ["mtpilot"],
                 "args": arguments,
                 "terminationMessagePolicy": "FallbackToLogsOnError",
-                "resources": {"requests": {"cpu": "1", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+                "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
                 "securityContext": _SECURITY,
                 "volumeMounts": [{"name": "evidence", "mountPath": EVIDENCE_DIR}, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
             }
