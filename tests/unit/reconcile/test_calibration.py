@@ -159,6 +159,17 @@ def test_a_mode_that_never_starts_fails_it():
     assert (world.serving(), world.modes(), world.profiles) == (2, (2, 0), ())
 
 
+def test_a_job_that_never_starts_gives_the_slot_back():
+    world = quiet()
+    world.batch_seconds = 10_000.0
+    until(world, CalibrationPhase.MEASURING)
+    world.run(330, period=5)
+    assert world.status.calibration is not None
+    assert world.status.calibration.phase is CalibrationPhase.FAILED
+    assert "could not be made or started" in world.status.calibration.message
+    assert (world.serving(), world.jobs) == (2, {})
+
+
 @pytest.mark.parametrize(
     ("changes", "demand", "words"),
     [

@@ -76,7 +76,8 @@ def _ended(scene: Scene, run: Run) -> Course | None:
     return replace(
         back,
         status=status,
-        actions=(*stop_jobs(scene.snapshot.calibration), write, *back.actions),
+        actions=(*stop_jobs(scene.snapshot.calibration), *back.actions),
+        makes=(write,),
         events=(*back.events, event(Reason.CALIBRATION_FINISHED, message)),
     )
 

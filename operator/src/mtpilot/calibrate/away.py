@@ -102,22 +102,32 @@ def _measure(scene: Scene, slot: Slot, run: Run, mode: Mode, pod: Pod) -> Course
     others = [job for job in view.jobs if job not in mine]
     if view.records is not None and view.records.run != run.key:
         return _clear(scene, slot, run, mode, list(view.jobs))
+    if (silent := _silent(scene, slot, run, mode, pod)) is not None:
+        return silent
     if view.records is None or others:
         made = () if view.records is not None else (ApplyObject(manifest=scene.objects.records(run.key), why="a calibration begins"),)
         course = _course(scene, slot, run, mode, _resting(state, "prepares"), CalibrationPhase.MEASURING, f"prepares to measure {mode}")
-        return replace(course, actions=(*_delete(scene, others, "it is of an earlier pod or mode"), *made))
+        return replace(course, actions=_delete(scene, others, "it is of an earlier pod or mode"), makes=made)
     if not mine:
         start = ApplyObject(manifest=scene.objects.job(run.key, slot, pod), why=f"measures {slot.name} in {mode}")
         course = _course(
             scene, slot, run, mode, _resting(state, f"is measured in {mode}"), CalibrationPhase.MEASURING, f"begins to measure {mode}"
         )
-        return replace(course, actions=(start,))
+        return replace(course, makes=(start,))
     (job,) = mine
     if job.failed or job.succeeded:
         return Halt(why=_ended_badly(scene, run, job), failed=True)
     progress = scene.progress(run.key).get(mode)
     message = progress.message if progress is not None and progress.message else f"{mode} is measured"
     return _course(scene, slot, run, mode, _resting(state, f"is measured in {mode}"), CalibrationPhase.MEASURING, message)
+
+
+def _silent(scene: Scene, slot: Slot, run: Run, mode: Mode, pod: Pod) -> Halt | None:
+    """A Job that could not be made, or whose pod does not start: the slot is not kept away for it."""
+    since = max(filter(None, (state_of(slot).calibrating_since, pod.ready_since)), default=scene.now)
+    if mode in scene.progress(run.key) or scene.now < since + scene.context.drain_timeout + scene.context.ready_timeout:
+        return None
+    return Halt(why=f"the Job that measures {slot.name} in {mode} tells nothing: it, or its pod, could not be made or started", failed=True)
 
 
 def _ended_badly(scene: Scene, run: Run, job: CalibrationJob) -> str:

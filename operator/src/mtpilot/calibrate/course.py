@@ -97,11 +97,15 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What a tick does for the calibration. steps: of the slot that is, or was until now, out of rotation, by name."""
+    """What a tick does for the calibration. steps: of the slot that is, or was until now, out of rotation, by name.
+
+    actions: what ends a measurement; they come before everything else. makes: what the API server may refuse; they come after it.
+    """
 
     status: CalibrationStatus | None = None
     steps: Mapping[str, Step] = field(default_factory=dict)
     actions: tuple[Action, ...] = ()
+    makes: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
 
 

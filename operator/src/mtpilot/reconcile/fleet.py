@@ -109,6 +109,7 @@ def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: 
     for slot in sorted(snapshot.slots, key=lambda slot: is_ready(slot, snapshot.pods)):  # what does not serve can move at no cost
         if slot.name not in tick.steps:
             moving = _settle_or_roll(tick, slot, context, fleet, moving)
+    tick.creations.extend(course.makes)
     tick.actions.extend(tick.creations)  # last: a quota that refuses a new slot must not stop what the others do
     return tick
 

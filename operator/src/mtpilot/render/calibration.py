@@ -34,6 +34,7 @@ from .owner import owned_object
 EVIDENCE_DIR = "/evidence"
 USER_ID = 65532
 _RETRIES = 3  # of a pod that was evicted or lost its node; what it had measured is kept
+_LONGEST_SECONDS = 6 * 3600
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 # NB: not the service's label: whatever carries that, and is no gateway, is an engine to the gateway's agent.
 _POD_LABELS = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_COMPONENT: COMPONENT_CALIBRATION}
@@ -84,6 +85,7 @@ def render_job(service: Service, hardware: HardwareView, images: GatewayImages, 
         labels={LABEL_MODE: slot.mode.value, LABEL_SLOT: slot.name},
         spec={
             "backoffLimit": _RETRIES,
+            "activeDeadlineSeconds": _LONGEST_SECONDS,
             "template": {
                 "metadata": {"labels": dict(_POD_LABELS)},
                 "spec": _pod_spec(service, images.agent, _arguments(service, hardware, run, slot.mode, pod)),
