@@ -71,6 +71,11 @@ images: env ## Container images of the operator and the simulator, and their par
 	    --output spdx-json=out/images/$${image%%:*}.spdx.json || exit 1; \
 	done
 
+.PHONY: e2e
+e2e: env ## Chart, images and flips on a kind cluster with GPU node pools, with report in out/e2e (needs root on Debian, or docker and debootstrap)
+	$(RUN) python -m e2e.toolchain ensure
+	$(RUN) python -m e2e.kind test $(E2E_ARGS)
+
 .PHONY: image-requirements
 image-requirements: env ## What the images install, from uv.lock, each file by its hash
 	@mkdir -p out/images/operator out/images/sglang-sim

@@ -72,7 +72,8 @@ class MeasuredWorld(World):
         if kind == "Job":
             self._start(manifest, run)
         elif kind == "ConfigMap" and run is not None:
-            self.records = self.records or CalibrationRecords(uid=self.uid(), run=run)
+            if self.records is None or self.records.run != run:
+                self.records = CalibrationRecords(uid=self.uid(), run=run)
         elif kind == "ThroughputProfile":
             spec = ThroughputProfileSpec.model_validate(manifest["spec"])
             others = tuple(found for found in self.profiles if found.name != metadata["name"])
@@ -96,8 +97,6 @@ class MeasuredWorld(World):
             assert job is None or job.uid == uid
             if job is not None and job.pod_uid in self.engines:
                 self.engines[job.pod_uid].running = 0
-        elif kind == "ConfigMap":
-            self.records = None
         else:
             super()._delete(kind, name, uid)
 

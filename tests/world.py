@@ -218,7 +218,11 @@ class World:
     def _child(key: tuple[str, str], manifest: Manifest) -> Child:
         ready = 1 if key[0] == "Deployment" else None
         digest = manifest["metadata"].get("annotations", {}).get(ANNOTATION_DIGEST)
-        return Child(api_version=manifest["apiVersion"], kind=key[0], name=key[1], uid=f"{key}", digest=digest, ready=ready, desired=ready)
+        changed_at = START if ready else None
+        return Child(
+            api_version=manifest["apiVersion"], kind=key[0], name=key[1], uid=f"{key}", digest=digest,
+            ready=ready, desired=ready, changed_at=changed_at,
+        )  # fmt: skip
 
     def _metrics(self) -> MetricsView | None:
         if not self.metrics:

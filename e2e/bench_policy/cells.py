@@ -44,7 +44,7 @@ TRACES = {
 DAYS = {LAB: 0, WIDE: 1}
 SEEDS = {LAB: 5, WIDE: 11}
 SEED_BEFORE = 12
-BEFORE_MINUTES = 240  # long enough for the largest fleet to go over with the slowest flips, dwell and budget included
+BEFORE_MINUTES = MINUTES_PER_DAY  # as long as what the rule remembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

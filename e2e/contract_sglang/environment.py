@@ -1,6 +1,6 @@
 """The environment that holds the sglang wheel: made once in the user cache, from a requirement file with hashes.
 
-Only what the parser imports is installed: 285 MB in place of the many gigabytes of an engine.
+Only what the parser imports is installed: 265 MB in place of the gigabytes of an engine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Run in sglang's own environment: argument lists in, what the real parser made of them out, both as JSON.
 
-The parser's module imports torch and triton (1.8 GB without CUDA's libraries, 6 GB with them) and asks them for nothing but which
+The parser's module imports torch and triton (1.8 GB and CUDA's libraries) and asks them for nothing but which
 accelerator is there. They are stood in for by modules that answer every question with "no"; everything else is the wheel's
 own code. That nothing of the parser depends on them is checked: its options equal the dump that was made with the real ones.
 """

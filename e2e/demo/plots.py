@@ -48,7 +48,8 @@ def _mix_axes(axes: Axes, outcome: Outcome, window: Window) -> None:
     )  # fmt: skip
     axes.set_ylabel("replicas")
     axes.set_ylim(0, outcome.parameters.replicas + 0.6)
-    axes.legend(loc="upper right", fontsize=8, ncols=4)
+    axes.fill_between([], [], facecolor="white", edgecolor="grey", linewidth=0.6, label="no pod")  # what is left below the replicas
+    axes.legend(loc="upper right", fontsize=8, ncols=5)
 
 
 def _in_flight_axes(axes: Axes, outcome: Outcome, window: Window) -> None:

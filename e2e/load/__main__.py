@@ -6,6 +6,7 @@ standard input is closed, so that no load outlives the one who asked for it.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import json
@@ -81,14 +82,25 @@ async def _run(plan: dict[str, Any], records: TextIO) -> None:
     _report(generator, "end")
 
 
+def _paths() -> tuple[Path, Path]:
+    parser = argparse.ArgumentParser(prog="python -m e2e.load", description="Send the requests of one plan and record each answer.")
+    parser.add_argument(
+        "plan", type=Path, metavar="PLAN.json", help="what e2e/load/process.py writes: targets, model, schedule or steady load"
+    )
+    parser.add_argument("records", type=Path, metavar="RECORDS.jsonl", help="file to write: a line for each request")
+    given = parser.parse_args()
+    return given.plan, given.records
+
+
 def main() -> None:
-    """`python -m e2e.load PLAN.json RECORDS.jsonl`; the plan is what `process.py` writes."""
+    """`python -m e2e.load PLAN.json RECORDS.jsonl`; it stops when its standard input ends."""
+    plan_path, records_path = _paths()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard > soft else soft, hard))
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    plan = json.loads(Path(sys.argv[1]).read_text())
-    with Path(sys.argv[2]).open("w", encoding="utf-8", buffering=1) as records:
+    plan = json.loads(plan_path.read_text())
+    with records_path.open("w", encoding="utf-8", buffering=1) as records:
         asyncio.run(_run(plan, records))
 
 

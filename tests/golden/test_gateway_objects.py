@@ -33,5 +33,5 @@ def test_configuration(golden: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_objects(sample: Sample, golden: SnapshotAssertion) -> None:
     objects = list(render_gateway(sample.service, sample.hardware))
-    assert objects[1]["data"].pop(CONFIG_FILE) == haproxy_config(sample.service.name, sample.service.spec)
+    assert objects[1]["data"].pop(CONFIG_FILE) == haproxy_config(sample.service.name, sample.service.spec, sample.hardware.spec)
     assert yaml.safe_dump_all(objects, sort_keys=False, width=140) == golden(name=sample.name)

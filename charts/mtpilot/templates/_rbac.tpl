@@ -19,7 +19,7 @@
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [apps]
   resources: [replicasets]
-  verbs: [get, list]
+  verbs: [list]
 - apiGroups: [leaderworkerset.x-k8s.io] # replicas over several nodes
   resources: [leaderworkersets]
   verbs: [get, list, create, patch, delete]
@@ -31,22 +31,22 @@
   verbs: [get, list, create, patch, delete]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, patch] # patch: the serving label
+  verbs: [list, watch, patch] # patch: the serving label
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create] # by name; never listed
 - apiGroups: [""]
   resources: [services, configmaps, serviceaccounts]
-  verbs: [get, list, create, patch, delete]
+  verbs: [get, list, create, patch]
 - apiGroups: [""]
   resources: [events]
   verbs: [get, create, patch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, list, create, patch, delete]
+  verbs: [get, list, create, patch]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [get, list, create, patch, delete]
+  verbs: [get, list, create, patch]
 {{- end -}}
 
 {{/* Outside any namespace, whatever namespaces are served. */}}
@@ -57,6 +57,10 @@
 - apiGroups: [mtpilot.dev]
   resources: [hardwareclasses/status]
   verbs: [patch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [hardwareclasses.mtpilot.dev, inferenceservices.mtpilot.dev, throughputprofiles.mtpilot.dev]
+  verbs: [get]
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list]

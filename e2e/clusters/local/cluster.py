@@ -17,7 +17,8 @@ from pathlib import Path
 import aiohttp
 
 from e2e import toolchain
-from e2e.clusters.kube import ApiError, KubeClient, Kubeconfig, Manifest, write_kubeconfig
+from e2e.clusters.api import ApiCluster
+from e2e.clusters.kube import ApiError, Manifest, write_kubeconfig
 from e2e.clusters.local import controlplane, pki, ports, process, prometheus
 from e2e.clusters.local.component import Component
 from e2e.clusters.local.config import Image, NodeConfig, NodePools
@@ -26,7 +27,6 @@ from e2e.toolchain.catalogue import CLUSTER_TOOLS
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _TOKEN_SECONDS = 24 * 3600
-_WAIT_SECONDS = 30.0
 _STORAGE_CLASS: Manifest = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
@@ -48,7 +48,7 @@ class Settings:
     backoff_max_seconds: float
 
 
-class LocalCluster:
+class LocalCluster(ApiCluster):
     """A running cluster; `client` speaks as its administrator."""
 
     def __init__(self, settings: Settings, binaries: dict[str, Path], addresses: ports.AddressBlock) -> None:
@@ -75,8 +75,7 @@ class LocalCluster:
         self.prometheus_url = f"http://127.0.0.1:{numbers[5]}"
         self._prometheus_port = numbers[5]
         self._authority = authority
-        self.admin_kubeconfig = self._client_kubeconfig("mtpilot:admin", "system:masters")
-        self.client = KubeClient(Kubeconfig.load(self.admin_kubeconfig))
+        super().__init__(self._client_kubeconfig("mtpilot:admin", "system:masters"), binaries["kubectl"])
         self.etcd = self._component("etcd", self.plane.etcd(), self._http_ready(f"http://127.0.0.1:{self.plane.etcd_port}/health"))
         self.apiserver = self._component("kube-apiserver", self.plane.apiserver(), self._api_ready)
         manager = self.plane.controller_manager(self._client_kubeconfig("system:kube-controller-manager"))
@@ -87,7 +86,6 @@ class LocalCluster:
         self.prometheus = self._component("prometheus", self._prometheus_command(), self._http_ready(f"{self.prometheus_url}/-/ready"))
         self._accounts: dict[tuple[str, str], Path] = {}
         self._renewing: asyncio.Task[None] | None = None
-        self._open = False
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -148,23 +146,6 @@ class LocalCluster:
         """The file with a container's output, over all its restarts."""
         return self.state_dir / "logs" / "pods" / namespace / pod / f"{container}.log"
 
-    async def apply(self, manifests: Iterable[Manifest], *, namespace: str = "default") -> list[Manifest]:
-        """Apply manifests server-side in their order; a kind whose CRD has only just been applied is waited for."""
-        return [await self._apply(manifest, namespace) for manifest in manifests]
-
-    async def kubectl(self, *arguments: str, check: bool = True) -> str:
-        """Run kubectl as administrator and give its output; RuntimeError with its message when it fails and `check` is set."""
-        child = await asyncio.create_subprocess_exec(
-            self._binaries["kubectl"],
-            *("--kubeconfig", str(self.admin_kubeconfig), *arguments),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        output, errors = await child.communicate()
-        if child.returncode and check:
-            raise RuntimeError(f"kubectl {' '.join(arguments)}: {errors.decode().strip()}")
-        return output.decode()
-
     async def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Give a kubeconfig with a token of a service account, which must exist; the token is renewed while the cluster runs."""
         token_file = self.state_dir / "accounts" / f"{namespace}.{name}.token"
@@ -183,13 +164,10 @@ class LocalCluster:
         for component in (self.prometheus, self.node, self.scheduler, self.controller_manager, self.apiserver, self.etcd):
             await component.stop()
         process.sweep(self.state_dir)
-        if self._open:
-            self._open = False
-            await self.client.__aexit__(None, None, None)
+        await self.close()
 
     async def _up(self) -> None:
-        await self.client.__aenter__()
-        self._open = True
+        await self.open()
         await self.etcd.start()
         await self.apiserver.start()
         async with asyncio.TaskGroup() as group:
@@ -203,35 +181,7 @@ class LocalCluster:
 
     async def _prepare(self) -> None:
         await self.apply([_STORAGE_CLASS, *(prometheus.RBAC if self._settings.prometheus else [])])
-        await self._until_account("default", "default")
-
-    async def _until_account(self, namespace: str, name: str) -> None:
-        """Wait for the controllers' work in a namespace: before it, pods are refused."""
-        async with asyncio.timeout(_WAIT_SECONDS):
-            for path in (f"serviceaccounts/{name}", "configmaps/kube-root-ca.crt"):
-                while True:
-                    try:
-                        await self.client.get(f"/api/v1/namespaces/{namespace}/{path}")
-                        break
-                    except ApiError:
-                        await asyncio.sleep(0.1)
-
-    async def create_namespace(self, name: str) -> str:
-        """Create a namespace and wait until pods can be created in it; gives the name."""
-        await self.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
-        await self._until_account(name, "default")
-        return name
-
-    async def _apply(self, manifest: Manifest, namespace: str) -> Manifest:
-        async with asyncio.timeout(_WAIT_SECONDS):
-            while True:
-                try:
-                    return await self.client.apply(manifest, namespace=namespace)
-                except (LookupError, ApiError) as error:
-                    # A new CRD's group is unknown for a moment, then its path is.
-                    if isinstance(error, ApiError) and (error.status != 404 or "." not in manifest["apiVersion"]):
-                        raise
-                    await asyncio.sleep(0.2)
+        await self.until_account("default", "default")
 
     async def _mint(self, namespace: str, name: str, token_file: Path) -> None:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _TOKEN_SECONDS}}

@@ -25,10 +25,6 @@ class Engine:
     mode: str
     url: str
 
-    async def fault(self, faults: Mapping[str, Any]) -> None:
-        async with aiohttp.ClientSession() as session, session.post(f"{self.url}/sim/faults", json=dict(faults)) as answer:
-            assert answer.status == 200, await answer.text()
-
 
 def _free_port() -> int:
     with socket.socket() as probe:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mtpilot.bench.answers import Endpoint
 from mtpilot.bench.describing import parse_target
 from mtpilot.bench.engine import BenchError
 from mtpilot.bench.ledger import Ledger
@@ -18,7 +19,7 @@ from mtpilot.bench.planning import Levels, Settings
 from mtpilot.bench.prompts import built_in
 from mtpilot.bench.session import Finished, Options, measure
 from mtpilot.evidence.files import open_package, read_files
-from mtpilot.evidence.records import BatchRecord, Sampling
+from mtpilot.evidence.records import BatchRecord, Loop, Sampling
 from mtpilot.evidence.verify import verify
 from tests.unit.sglang_sim.running import running
 
@@ -54,6 +55,25 @@ async def test_each_fault_of_an_engine_is_found_and_a_sound_one_passes(tmp_path)
     for one in found.values():
         assert one.leaked > 0
         assert any("do not serve" in warning for warning in one.environment.warnings)
+
+
+async def test_every_endpoint_open_loops_and_an_engine_without_counters(tmp_path) -> None:
+    settings = replace(
+        _SETTINGS,
+        levels=Levels(concurrency=(2,), at_cap=False, above_cap=True),
+        endpoints=tuple(Endpoint),
+        rates=(20.0,),
+        duration_seconds=0.5,
+    )
+    async with running("--speculative-algorithm NEXTN", **_FAST) as engine:
+        found = await _run(tmp_path / "run", engine.url, settings=settings)
+    assert (found.leaked, found.failed) == (0, 0)
+    assert {(batch.endpoint, batch.loop) for batch in found.batches} == {(endpoint, loop) for endpoint in Endpoint for loop in Loop}
+    for batch in found.batches:
+        assert batch.figures.requests == (2 if batch.loop is Loop.CLOSED else batch.figures.whole)
+        assert batch.accept_length_from == "flushed"
+        assert batch.accept_length == pytest.approx(2.0, rel=0.05)
+    assert not verify(read_files(tmp_path / "run")).problems
 
 
 async def test_a_run_that_is_stopped_goes_on_where_it_was_and_takes_another_engine(tmp_path) -> None:

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
+from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 
-from mtpilot.evidence.files import open_package
+from mtpilot.bench.describing import parse_target
+from mtpilot.bench.ledger import Ledger
+from mtpilot.bench.planning import Levels, Settings
+from mtpilot.bench.prompts import built_in
+from mtpilot.bench.session import Finished, Options, measure
+from mtpilot.evidence.files import read_files
 from mtpilot.evidence.levels import tokens_per_second
-from mtpilot.evidence.records import BatchRecord
+from mtpilot.evidence.records import Sampling
+from mtpilot.evidence.verify import verify
 from sglang_sim import curves
 from tests.integration.bench.simulators import engines, mtpilot
 
 _WITHIN = 0.05
+_ATTEMPTS = 4
 _POINTS = Path(__file__).parents[3] / "e2e" / "data" / "points"
-_SHORT = ("--sampling", "greedy", "--context", "200", "--look", "0.1", "--no-plots", "--json")
+
+Rates = dict[tuple[str, str, int], float]  # route, mode, level
 
 
-def _rates(package: Path) -> dict[tuple[str, str, int], float]:
-    """Route, mode and level to the median of its repeats: one repeat that a busy machine held up does not count."""
-    found: dict[tuple[str, str, int], list[float]] = {}
-    for record in open_package(package).records:
-        if isinstance(record, BatchRecord):
-            found.setdefault((record.route, record.mode, record.concurrency), []).append(tokens_per_second(record) or 0.0)
-    assert all(len(rates) == 3 for rates in found.values())
-    return {key: median(rates) for key, rates in found.items()}
+async def _recovered(folder: Path, targets: list[str], settings: Settings, expected: Rates) -> Finished:
+    """Run until the median of all repeats of each level is as expected: a level that a busy machine held up is measured again.
+
+    Returns the first run, which has all levels.
+    """
+    rates: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    runs: list[Finished] = []
+    off: Rates = {}
+    for attempt in range(_ATTEMPTS):
+        if off:
+            levels = Levels(concurrency=tuple(sorted({level for _, _, level in off})), at_cap=False)
+            settings = replace(settings, levels=levels)
+        options = Options(targets=tuple(map(parse_target, targets)), settings=settings, prompts=built_in(), plots=False, look_seconds=0.1)
+        runs.append(await measure(options, Ledger(folder / f"run{attempt}")))
+        for record in runs[-1].batches:
+            rates[record.route, record.mode, record.concurrency].append(tokens_per_second(record) or 0.0)
+        assert rates.keys() == expected.keys()
+        off = {key: median(rates[key]) for key in expected if abs(median(rates[key]) / expected[key] - 1) > _WITHIN}
+        if not off:
+            return runs[0]
+    raise AssertionError(f"off by more than {_WITHIN:.0%}: {off}; expected {expected}")
 
 
 def _crossing(pair: curves.Curves) -> float:
@@ -56,29 +78,26 @@ def _document(points: Path) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("points", "time_scale", "output_tokens", "levels"),
     [
-        ("qwen3.5-122b.csv", 4.0, "90", {"mtp": [1, 2, 4, 8, 16, 24], "batch": [1, 2, 4, 8, 16, 32, 64, 68]}),
-        ("qwen3.6-27b-320.csv", 5.0, "48", {"mtp": [1, 2, 4], "batch": [1, 2, 4, 8, 16]}),
+        ("qwen3.5-122b.csv", 4.0, 90, {"mtp": [1, 2, 4, 8, 16, 24], "batch": [1, 2, 4, 8, 16, 32, 64, 68]}),
+        ("qwen3.6-27b-320.csv", 5.0, 48, {"mtp": [1, 2, 4], "batch": [1, 2, 4, 8, 16]}),
     ],
 )
 async def test_a_sweep_recovers_the_points_and_the_crossover(tmp_path, points, time_scale, output_tokens, levels) -> None:
     document = _document(_POINTS / points)
     pair = curves.from_document(document)
-    out = tmp_path / "run"
     slots = {mode: curve.slots for mode, curve in pair.modes.items()}
+    expected = {
+        ("direct", mode, level): pair.modes[mode].tokens_per_second(level) * time_scale for mode, found in levels.items() for level in found
+    }
+    settings = Settings(samplings=(Sampling.GREEDY,), contexts=(200,), output_tokens=output_tokens)
     async with engines(tmp_path, ("mtp", "batch"), curve=document, slots=slots, time_scale=time_scale) as found:
-        ran = await mtpilot("bench", *(engine.url for engine in found), "--out", str(out), "--output-tokens", output_tokens, *_SHORT)
-    assert ran.code == 0, ran.err
-    rates = _rates(out)
-    assert {mode: sorted(level for _, told, level in rates if told == mode) for mode in levels} == levels
-    for (_, mode, level), rate in rates.items():
-        assert rate == pytest.approx(pair.modes[mode].tokens_per_second(level) * time_scale, rel=_WITHIN), (mode, level)
-    accepted = [row["accept_length"]["mean"] for row in ran.document["levels"] if row["mode"] == "mtp"]
+        run = await _recovered(tmp_path, [engine.url for engine in found], settings, expected)
+    accepted = [batch.accept_length for batch in run.batches if batch.mode == "mtp"]
     assert accepted == pytest.approx([pair.modes["mtp"].accept_length] * len(accepted), rel=0.03)
+    assert not verify(read_files(tmp_path / "run0")).problems
 
-    checked = await mtpilot("evidence", "verify", str(out))
-    assert checked.code == 0, checked.out
     told = ("--model", "hf://m/tiny", "--hardware-class", "x1", "--acceptance", "Synthetic", "--json")
-    fitted = await mtpilot("profile", "fit", str(out), "-o", str(tmp_path / "profile.yaml"), *told)
+    fitted = await mtpilot("profile", "fit", str(tmp_path / "run0"), "-o", str(tmp_path / "profile.yaml"), *told)
     assert fitted.code == 0, fitted.err
     crossover = fitted.document["crossover"]
     assert crossover["above"] == "batch"
@@ -94,19 +113,24 @@ _OMLX = {
 
 @pytest.mark.parametrize("sampling", list(_OMLX))
 async def test_the_omlx_matrix_is_reproduced(tmp_path, sampling) -> None:
-    time_scale, out = 5.0, tmp_path / "run"
-    targets = []
-    async with contextlib.AsyncExitStack() as stack:
-        for route, (alone, four) in _OMLX[sampling].items():
-            mode = "batch" if route == "plain" else "mtp"
-            folder = tmp_path / route
-            folder.mkdir()
-            curve = {"modes": {mode: {"points": [[1, alone], [4, four]], "slots": 4, "accept_length": 1.0 if mode == "batch" else 1.5}}}
-            (engine,) = await stack.enter_async_context(engines(folder, (mode,), curve=curve, slots={mode: 4}, time_scale=time_scale))
-            targets.append(f"{'mixed' if route == 'policy' else mode}@{route}={engine.url}")
-        words = ("--concurrency", "1,cap", "--output-tokens", "56", *_SHORT[2:], "--sampling", sampling)
-        ran = await mtpilot("bench", *targets, "--out", str(out), *words)
-    assert ran.code == 0, ran.err
-    rates = {(route, level): rate / time_scale for (route, _, level), rate in _rates(out).items()}
-    expected = {(route, level): rate for route, pair in _OMLX[sampling].items() for level, rate in zip((1, 4), pair, strict=True)}
-    assert rates == pytest.approx(expected, rel=_WITHIN)
+    time_scale, table = 5.0, _OMLX[sampling]
+
+    def mode(route: str) -> dict[str, object]:
+        alone, four = table[route]
+        return {"points": [[1, alone], [4, four]], "slots": 4, "accept_length": 1.0 if route == "plain" else 1.5}
+
+    slots = {"mtp": 4, "batch": 4}
+    old, new = ({"modes": {"batch": mode("plain"), "mtp": mode(route)}} for route in ("mixed", "policy"))
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    async with (
+        engines(tmp_path / "old", ("batch", "mtp"), curve=old, slots=slots, time_scale=time_scale) as (plain, mixed),
+        engines(tmp_path / "new", ("mtp",), curve=new, slots=slots, time_scale=time_scale) as (policy,),
+    ):
+        targets = {("plain", "batch"): plain.url, ("mixed", "mtp"): mixed.url, ("policy", "mixed"): policy.url}
+        expected = {
+            (route, told, level): rate * time_scale for route, told in targets for level, rate in zip((1, 4), table[route], strict=True)
+        }
+        levels = Levels(concurrency=(1,), at_cap=True)
+        settings = Settings(levels=levels, samplings=(Sampling(sampling),), contexts=(200,), output_tokens=48)
+        await _recovered(tmp_path, [f"{told}@{route}={url}" for (route, told), url in targets.items()], settings, expected)

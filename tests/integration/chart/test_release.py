@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ import pytest
 
 from e2e.clusters.local import LocalCluster
 from mtpilot.model.names import FINALIZER
-from tests.chart_rendering import CHART, helm_binary
+from tests.chart_rendering import CHART
+from tests.helm_release import HelmRelease, restricted_namespace
 from tests.integration.controller.scene import HARDWARE, Scene, inference_service
 from tests.integration.support import eventually
 
@@ -25,30 +25,13 @@ pytestmark = pytest.mark.slow
 
 
 @dataclass(slots=True)
-class Release:
-    """One release of the chart; `serves` is the namespace that its operator serves."""
+class Release(HelmRelease):
+    """A release on the local cluster, which has no `kubectl logs`; `serves` is the namespace that its operator serves."""
 
     cluster: LocalCluster
-    namespace: str
     serves: str
-    home: Path
-
-    async def helm(self, *arguments: str) -> str:
-        home = {f"HELM_{kind}_HOME": str(self.home / kind) for kind in ("CACHE", "CONFIG", "DATA")}
-        process = await asyncio.create_subprocess_exec(
-            helm_binary(),
-            *arguments,
-            *("--namespace", self.namespace),
-            env={**os.environ, **home, "KUBECONFIG": str(self.cluster.admin_kubeconfig)},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-        assert process.returncode == 0, output.decode() + await self.logs()
-        return output.decode()
 
     async def logs(self) -> str:
-        """State and last lines of the release's pods: what a failed `--wait` does not say."""
         said = []
         for pod in (await self.cluster.client.get(f"/api/v1/namespaces/{self.namespace}/pods"))["items"]:
             name, container = pod["metadata"]["name"], pod["spec"]["containers"][0]["name"]
@@ -57,32 +40,13 @@ class Release:
             said.append(f"{name}: {json.dumps(pod['status'])}\n{text}")
         return "\n".join(said)
 
-    async def install(self, *values: str) -> str:
-        """Install or upgrade; CRDs that other tests applied before are taken over."""
-        plain = {"prometheus.url": self.cluster.prometheus_url, "prometheus.scrapeIntervalSeconds": 1, "operator.periodSeconds": 1}
-        plain |= {"watchNamespaces": f"{{{self.serves}}}", "cleanup.timeoutSeconds": 60}
-        options = [f"--set={key}={value}" for key, value in plain.items()] + [f"--set={value}" for value in values]
-        return await self.helm("upgrade", "--install", "mtpilot", str(CHART), "--take-ownership", "--wait", "--timeout=90s", *options)
-
-    async def uninstall(self) -> str:
-        return await self.helm("uninstall", "mtpilot", "--wait", "--timeout=120s")
-
-    async def objects(self) -> set[str]:
-        """What is left in the release's namespace, Kubernetes' own aside."""
-        found = set()
-        for path in ("/apis/apps/v1:deployments", "/api/v1:pods", "/api/v1:serviceaccounts", "/apis/batch/v1:jobs", "/api/v1:services"):
-            group, _, resource = path.partition(":")
-            for item in (await self.cluster.client.get(f"{group}/namespaces/{self.namespace}/{resource}"))["items"]:
-                found.add(f"{resource}/{item['metadata']['name']}")
-        return found - {"serviceaccounts/default"}
-
 
 @pytest.fixture
 async def release(local_cluster: LocalCluster, namespace: str, tmp_path: Path) -> AsyncIterator[Release]:
-    name = await local_cluster.create_namespace(f"{namespace}-system"[:60])
-    labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest"}
-    await local_cluster.client.patch(f"/api/v1/namespaces/{name}", {"metadata": {"labels": labels}})
-    found = Release(local_cluster, name, namespace, tmp_path)
+    name = await restricted_namespace(local_cluster, f"{namespace}-system"[:60])
+    values = {"prometheus.url": local_cluster.prometheus_url, "prometheus.scrapeIntervalSeconds": 1, "operator.periodSeconds": 1}
+    values |= {"watchNamespaces": f"{{{namespace}}}", "cleanup.timeoutSeconds": 60}
+    found = Release(local_cluster, name, tmp_path, values, namespace)
     yield found
     if "deployments/mtpilot" in await found.objects():
         await found.helm("uninstall", "mtpilot", "--no-hooks")

@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
+from e2e.clusters.api import ApiCluster
 from e2e.clusters.kube import ApiError
 from e2e.clusters.local import LocalCluster
 from mtpilot.api.types import API_VERSION
@@ -50,10 +51,10 @@ def inference_service(name: str = "chat", *, replicas: int = 2, **changes: Any) 
 
 
 @dataclass(slots=True)
-class Scene:
-    """Short ways to the objects of one namespace."""
+class ClusterScene:
+    """Short ways to the objects of one namespace, on any cluster."""
 
-    cluster: LocalCluster
+    cluster: ApiCluster
     namespace: str
 
     def path(self, resource: str, name: str = "") -> str:
@@ -124,3 +125,10 @@ class Scene:
             with contextlib.suppress(ApiError):
                 await self.cluster.client.patch(path, {"metadata": {"finalizers": None}})
                 await self.cluster.client.delete(path)
+
+
+@dataclass(slots=True)
+class Scene(ClusterScene):
+    """A namespace of the local cluster, whose parts are at hand."""
+
+    cluster: LocalCluster

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from e2e.clusters.kube import ApiError
 from e2e.demo.watching import is_ready, requested_gpus
 from e2e.load import BackgroundLoad, LoadResult, background_load
 from mtpilot.model import names
-from tests.integration.controller.scene import Manifest, Scene
+from tests.integration.controller.scene import ClusterScene, Manifest
 from tests.integration.support import eventually
 
 MODEL = "qwen"  # servedName of `scene.inference_service`
@@ -48,7 +48,7 @@ class PodWatch:
     time. created: slot → names of its pods in the order of their creation.
     """
 
-    scene: Scene
+    scene: ClusterScene
     pods: dict[str, Manifest] = field(default_factory=dict)
     gpus_peak: int = 0
     serving_least: int = 1 << 30
@@ -95,7 +95,7 @@ class PodWatch:
         self.serving_least = min(self.serving_least, sum(map(serves, self.engines())))
 
 
-async def gateway_urls(scene: Scene, name: str = "chat") -> list[str]:
+async def gateway_urls(scene: ClusterScene, name: str = "chat") -> list[str]:
     """Base URLs of the service's ready gateway pods, at least one."""
     selector = f"{names.LABEL_SERVICE}={name},{names.LABEL_COMPONENT}={names.COMPONENT_GATEWAY}"
 
@@ -123,13 +123,20 @@ class UnderLoad:
 
 @contextlib.asynccontextmanager
 async def under_load(
-    scene: Scene, *, clients: int = 6, output_tokens: int = 1500, pause_seconds: float = 0.0, name: str = "chat"
+    scene: ClusterScene,
+    *,
+    clients: int = 6,
+    output_tokens: int = 1500,
+    pause_seconds: float = 0.0,
+    name: str = "chat",
+    urls: Sequence[str] | None = None,
 ) -> AsyncIterator[UnderLoad]:
     """Keep `clients` clients busy through the gateway while the block runs; at its end nothing may be lost.
 
-    A request of 1500 tokens lasts about two seconds in an engine of `scene.inference_service`.
+    A request of 1500 tokens lasts about two seconds in an engine of `scene.inference_service`. `urls`: where the gateway is
+    reached, if not at its pods' own addresses.
     """
-    urls = await gateway_urls(scene, name)
+    urls = urls or await gateway_urls(scene, name)
     async with (
         PodWatch(scene).running() as pods,
         background_load(
@@ -142,7 +149,7 @@ async def under_load(
     assert_nothing_lost(load.result, at_least=3 * clients)
 
 
-async def rollout_state(scene: Scene, slot: str) -> dict[str, Any]:
+async def rollout_state(scene: ClusterScene, slot: str) -> dict[str, Any]:
     """What the operator has written down for a slot; camelCase keys, absent ones are not set."""
     found = await scene.get("deployments", slot)
     annotations = ((found or {}).get("metadata") or {}).get("annotations") or {}
@@ -150,14 +157,14 @@ async def rollout_state(scene: Scene, slot: str) -> dict[str, Any]:
     return state
 
 
-async def slot_pods(scene: Scene, slot: str) -> list[Manifest]:
+async def slot_pods(scene: ClusterScene, slot: str) -> list[Manifest]:
     """The slot's pods that are not on their way out, oldest first."""
     pods = await scene.all("pods", f"{names.LABEL_SLOT}={slot}")
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     return sorted(alive, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
 
-async def until_condition(scene: Scene, kind: str, status: str, *, seconds: float) -> Manifest:
+async def until_condition(scene: ClusterScene, kind: str, status: str, *, seconds: float) -> Manifest:
     """Wait until the service's condition has the status; gives the condition."""
 
     async def there() -> Manifest | None:
@@ -167,7 +174,7 @@ async def until_condition(scene: Scene, kind: str, status: str, *, seconds: floa
     return await eventually(there, seconds=seconds, every_seconds=0.2)
 
 
-async def until_mix(scene: Scene, *, mtp: int, batch: int, seconds: float = 60, name: str = "chat") -> Manifest:
+async def until_mix(scene: ClusterScene, *, mtp: int, batch: int, seconds: float = 60, name: str = "chat") -> Manifest:
     """Wait until the mix is there, every slot serves and nothing moves; gives the status."""
 
     last: Manifest = {}
@@ -202,7 +209,7 @@ def changed_environment(manifest: Manifest, **values: str | None) -> list[Manife
     return list(items.values())
 
 
-async def evict(scene: Scene, pod: str) -> int:
+async def evict(scene: ClusterScene, pod: str) -> int:
     """Ask for an eviction as `kubectl drain` does; gives the HTTP status (201 accepted, 429 the disruption budget says no)."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": scene.namespace}}
     try:

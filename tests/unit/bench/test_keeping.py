@@ -20,15 +20,16 @@ class Client:
     """One ConfigMap behind a merge patch."""
 
     def __init__(self) -> None:
-        self.object: dict[str, Any] = {"metadata": {"name": "chat-calibration", "uid": "u1"}}
+        self.object: dict[str, Any] = {"metadata": {"name": "chat-calibration", "uid": "u1"}, "data": {"run": ""}}
 
     async def get(self, ref: Any) -> dict[str, Any]:
         assert ref.path == "/api/v1/namespaces/team-a/configmaps/chat-calibration"
         return self.object
 
-    async def patch(self, ref: Any, body: dict[str, dict[str, str]]) -> None:
+    async def patch(self, ref: Any, body: dict[str, dict[str, str | None] | None]) -> None:
         for key, values in body.items():
-            self.object[key] = {**self.object.get(key, {}), **values}
+            merged = {**self.object.get(key, {}), **(values or {})}
+            self.object[key] = {name: value for name, value in merged.items() if value is not None} if values is not None else {}
 
 
 def shelf(client: Client) -> Shelf:
@@ -37,11 +38,20 @@ def shelf(client: Client) -> Shelf:
 
 async def test_another_pod_finds_what_was_kept():
     client = Client()
-    assert await shelf(client).files() == {}
+    assert await shelf(client).begin() == {}
     await shelf(client).tell("mtp", RunProgress(state=RunState.MEASURING, done=1, total=9), FILES)
     await shelf(client).tell("mtp", RunProgress(state=RunState.MEASURING, done=2, total=9))
-    assert await shelf(client).files() == FILES
+    assert await shelf(client).begin() == FILES
     assert records_from_object(client.object).progress[Mode.MTP].done == 2
+
+
+async def test_what_another_run_left_is_taken_away():
+    client = Client()
+    await shelf(client).tell("mtp", RunProgress(state=RunState.MEASURED, done=9, total=9), FILES)
+    client.object["metadata"]["annotations"] = {"mtpilot.dev/calibration": "two"}
+    assert records_from_object(client.object).progress == {}
+    assert await shelf(client).begin() == {}
+    assert (client.object["data"], client.object["binaryData"]) == ({"run": "two"}, {})
 
 
 async def test_both_modes_stand_beside_each_other_with_what_they_give():

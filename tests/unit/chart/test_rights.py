@@ -36,6 +36,8 @@ def test_cluster_wide() -> None:
     manifests = of_operator(rendered())
     assert granted(only(manifests, "ClusterRole")) == asked(cluster=True) | asked(cluster=False)
     assert not [found for found in manifests if found["kind"] == "Role"]
+    named = {tuple(rule["resourceNames"]) for rule in only(manifests, "ClusterRole")["rules"] if "resourceNames" in rule}
+    assert named == {right.names for right in RIGHTS if right.names}
 
 
 def test_of_some_namespaces() -> None:

@@ -80,6 +80,13 @@ def test_options_go_before_the_files() -> None:
     assert found["modes"]["mtp"]["requestTokens"] == 1500 + 8
 
 
+def test_a_file_that_is_not_there_is_named_without_an_error_number(tmp_path: Path) -> None:
+    code, text = refused("-c", str(tmp_path / "config.json"), "--gpu-memory", "80Gi", "--gpus", "1")
+    assert code == exits.USAGE
+    assert "config.json: No such file or directory" in text
+    assert "Errno" not in text
+
+
 def test_a_hardware_class_alone(tmp_path: Path) -> None:
     path = tmp_path / "class.yaml"
     path.write_text(CLASS)

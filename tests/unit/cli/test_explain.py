@@ -191,6 +191,17 @@ def test_a_kind_of_load_that_is_not_known_and_a_fleet_at_rest() -> None:
     assert found["ahead"][-1] == "Cheapest with that in it: 3 mtp / 1 batch."
 
 
+def test_a_load_that_ended_is_still_in_the_smoothed_demand_and_a_small_gain_moves_nothing() -> None:
+    status = outlook(drawsBetter=None)
+    status["decision"]["reason"] = "StayingIsCheaper"
+    status["demand"] = {"outputTokensPerSecond": "0", "inFlight": 0, "queued": 0}
+    found = explain(**{**status, "policy": {"smoothedTokensPerSecond": "851.4"}})["ahead"]
+    assert found[0] == (
+        "Over the next 1h from a smoothed demand of 851 output tokens/s (0 now), in request-minutes (requests in the system × time):"
+    )
+    assert found[-1] == "Cheapest with that in it: 2 mtp / 2 batch, by less than a move must gain, so the mix stays."
+
+
 def test_a_profile_that_is_missing_and_one_that_never_crosses() -> None:
     found = explain(**{**STATUS, "profile": {"message": "no ThroughputProfile for a/b on rtx"}})
     assert found["decided by"] == ["Two thresholds on demand, since there is no usable profile: no ThroughputProfile for a/b on rtx."]

@@ -55,6 +55,27 @@ def test_a_saved_snapshot_is_planned_for_its_own_time(world: World, tmp_path: Pa
     assert json.loads(result.output) == json.loads(json.dumps(plan_document(world.snapshot(), plan(world.snapshot(), world.now))))
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, ": No such file or directory"), (b"\x89PNG", "can't decode"), (b"- a\n- b\n", ": not a snapshot")],
+)
+def test_a_file_that_is_no_snapshot_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "wrong.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    result = runner.invoke(app, ["plan", "-f", str(path)])
+    assert result.exit_code == exits.USAGE
+    assert f"mtpilot: {path}: " in result.output
+    assert message in result.output
+    assert "Errno" not in result.output
+
+
+def test_a_time_that_is_none_is_told_beside_one_that_is(file: Path) -> None:
+    result = runner.invoke(app, ["plan", "-f", str(file), "--now", "yesterday"])
+    assert result.exit_code == exits.USAGE
+    assert "--now: 'yesterday' is no RFC 3339 time, like 2026-" in result.output
+
+
 def test_a_steady_service_has_nothing_to_do(world: World, tmp_path: Path) -> None:
     world.run(120)
     path = tmp_path / "steady.yaml"

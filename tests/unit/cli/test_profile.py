@@ -216,7 +216,9 @@ def test_check_tells_that_edited_points_have_no_fit(made: Path) -> None:
     [
         (lambda d: d["spec"]["curves"][0]["points"].reverse(), "spec.curves[0].points: points must stand by rising concurrency"),
         (lambda d: d["spec"]["curves"][0].update(slot=24), "spec.curves[0].slot: unknown field"),
+        (lambda d: d["spec"]["curves"][0].update(slot=24), "is slots meant?"),
         (lambda d: d["spec"].pop("acceptance"), "spec.acceptance: Field required"),
+        (lambda d: d["spec"].update(acceptence=d["spec"].pop("acceptance")), "spec.acceptence: unknown field; is acceptance meant?"),
         (lambda d: d["spec"]["curves"][0].update(slots="many"), "spec.curves[0].slots"),
         (lambda d: d["spec"]["curves"].pop(0), "spec.curves: no contextTokens has a curve of both modes"),
     ],

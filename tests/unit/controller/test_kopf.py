@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import kopf
+from typing import Any
 
+import kopf
+import pytest
+
+from mtpilot.controller import operator
+from mtpilot.controller.context import Options
 from mtpilot.controller.handlers import Attention
 from mtpilot.controller.settings import kopf_settings
 from mtpilot.model.names import FINALIZER
@@ -63,3 +68,16 @@ def test_what_is_news() -> None:
     assert not attention.is_news("MODIFIED", deleting)
     assert attention.is_news("DELETED", deleting)
     assert attention.is_news("ADDED", deleting), "forgotten with its deletion"
+
+
+async def test_operator_starts_under_a_uid_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in its own image: without an identity from us, kopf asks for the user's name and ends."""
+    told: dict[str, Any] = {}
+
+    async def run(**options: Any) -> None:
+        told.update(options)
+
+    monkeypatch.setattr(kopf, "operator", run)
+    monkeypatch.setattr(operator, "register", lambda *_: None)
+    await operator._run_kopf(Options(), None, None)  # type: ignore[arg-type]
+    assert told["identity"]

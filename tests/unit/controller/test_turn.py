@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from mtpilot.controller.context import Ports
-from mtpilot.controller.turn import Memory, Outcome, run_turn
+from mtpilot.controller.turn import Memory, Outcome, observe, run_turn
 from mtpilot.reconcile import plan
 from mtpilot.telemetry.metrics import OperatorMetrics
 from tests.unit.controller.fakes import KEY, FakeCluster, failing, ports_of
-from tests.world import World, spec
+from tests.world import START, World, spec
 
 
 @pytest.fixture
@@ -234,3 +235,38 @@ async def test_a_bug_in_the_plan_is_not_hidden(ports: Ports, metrics: OperatorMe
 
     with pytest.raises(ZeroDivisionError):
         await run_turn(key=KEY, ports=ports, planner=broken, memory=Memory(), metrics=metrics)  # type: ignore[arg-type]
+
+
+async def test_lost_metrics_are_logged_once_and_so_is_their_return(world: World, ports: Ports, metrics: OperatorMetrics) -> None:
+    memory = Memory()
+
+    async def lines(turns: int) -> list[tuple[str, str]]:
+        with capture_logs() as logs:
+            for _ in range(turns):
+                await turn(ports, metrics, memory)
+                world.step(5)
+        return [(line["log_level"], line.get("reason") or line["lost"]) for line in logs if line["event"].startswith("metrics ")]
+
+    assert await lines(60) == []
+    world.metrics = False
+    assert await lines(5) == [("warning", "NoSeries")]
+    world.metrics = True
+    assert await lines(5) == [("info", "NoSeries")]
+
+
+async def test_a_line_of_the_log_has_no_empty_reason(ports: Ports, metrics: OperatorMetrics) -> None:
+    with capture_logs() as logs:
+        await turn(ports, metrics)
+    done = [line for line in logs if line["event"] == "done"]
+    assert {line["action"] for line in done} == {"EnsureSecret", "ApplyObject"}
+    assert all(line.get("why") != "" for line in done)
+
+
+async def test_a_snapshot_tells_since_when_the_gateways_are_ready(world: World, ports: Ports, metrics: OperatorMetrics) -> None:
+    for _ in range(5):
+        await turn(ports, metrics)
+        world.step(1)
+    seen = await observe(ports, *KEY)
+    assert seen is not None
+    assert seen.metrics is not None
+    assert seen.metrics.gateways_changed_at == START

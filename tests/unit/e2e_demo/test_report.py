@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from e2e.demo import figures, plots
@@ -105,3 +106,12 @@ def test_the_mix_begins_with_what_was_there_before(outcome):
     assert (mix.mtp[0], mix.batch[0]) == (4, 0)
     assert mix.seconds[-1] == 90
     assert mix.draining.max() == 1
+
+
+def test_every_area_of_the_mix_is_in_its_legend(schedule, monkeypatch):
+    made: list[Figure] = []
+    monkeypatch.setattr(plots, "png", made.append)
+    plots.auto_run(recorded(schedule), schedule)
+    legend = made[0].axes[1].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["mtp", "batch", "draining", "loading", "no pod"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.load import Outcome, Request, Schedule, background_load, run_load, steady
+from e2e.load.__main__ import main
 from e2e.load.exchange import parse_target, request_bytes
 from tests.unit.e2e_load.conftest import chunked, serving, whole_answer
 
@@ -114,3 +115,11 @@ def test_a_request_has_its_tokens_as_words():
     prompt = body.split('"content":"')[1].split('"')[0]
     assert prompt.startswith("[[marker=x-1]] ")
     assert len(prompt.split()) == 50
+
+
+def test_the_process_says_how_it_is_called(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["e2e.load", "--help"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    assert "PLAN.json RECORDS.jsonl" in capsys.readouterr().out

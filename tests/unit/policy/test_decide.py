@@ -52,6 +52,11 @@ def test_steady():
     )
 
 
+def test_a_limit_for_an_empty_queue_says_how_far_off_that_is():
+    found = ask(demand(3500.0, mix=TWO_TWO, queued=20.0), fleet(TWO_TWO), state(smoothed=3500.0))
+    assert found.would_change.endswith("to mtp: demand below 3000 tok/s with an empty queue (20 queued now) for 3m")
+
+
 def test_steady_all_mtp_speaks_of_one_direction():
     found = ask(demand(1000.0), fleet(), state(smoothed=1000.0))
     assert found.would_change == "to batch: demand above 3880 tok/s or requests queued for 30s"

@@ -242,6 +242,12 @@ def test_a_gateway_with_gaps_is_partial(field, value):
     assert unseen(view([series()] * 4, gateway=replace(gateway(), **{field: value}))).reason == Reason.PARTIAL_SERIES
 
 
+@pytest.mark.parametrize(("scrapes", "reason"), [(2.9, Reason.NO_SERIES_YET), (3, Reason.PARTIAL_SERIES)])
+def test_a_gateway_pod_that_has_just_become_ready_has_time_for_its_series(scrapes, reason):
+    metrics = view([series()] * 4, gateway=replace(gateway(), arrivals_per_second=None), gateways_changed_at=ago(scrapes * SCRAPE))
+    assert unseen(metrics).reason == reason
+
+
 @pytest.mark.parametrize("age", [None, 31.0])
 def test_a_stale_gateway(age):
     assert unseen(view([series()] * 4, gateway=gateway(age_seconds=age))).reason == Reason.STALE_SERIES

@@ -5,12 +5,16 @@ from statistics import mean, pstdev
 import pytest
 
 from mtpilot.curves.curve import ThroughputCurve
-from mtpilot.policy.draws import ENOUGH, THIN_SHARE, levels, share_better, thinned
+from mtpilot.policy.draws import ENOUGH, THIN_SHARE, Odds, levels, odds, thinned
 from mtpilot.policy.fluid import fluid_fleet
 from mtpilot.policy.forecast import Forecast, Load, Terms
 from tests.unit.policy.builders import PAIR
 
 TERMS = Terms(horizon_minutes=60.0, flip_minutes=4.0)
+
+
+def better(found: Forecast, target: int, price: float, *, exact: bool = True) -> float:
+    return odds(found, target, price, exact=exact).better
 
 
 def forecast(demand: float, error: float, replicas: int = 1) -> Forecast:
@@ -23,8 +27,8 @@ def forecast(demand: float, error: float, replicas: int = 1) -> Forecast:
 
 def test_without_an_error_there_is_one_draw():
     assert levels(0.0, 0.0) == ((1.0, 1.0),)
-    assert share_better(forecast(2400.0, 0.0), 1, 0.0) == 1.0
-    assert share_better(forecast(1000.0, 0.0), 1, 0.0) == 0.0
+    assert better(forecast(2400.0, 0.0), 1, 0.0) == 1.0
+    assert better(forecast(1000.0, 0.0), 1, 0.0) == 0.0
 
 
 @pytest.mark.parametrize(("mtp", "batch"), [(0.03, 0.03), (0.1, 0.02), (0.0, 0.05), (0.05, 0.0)])
@@ -39,7 +43,7 @@ def test_draws_have_the_errors_that_were_asked_for(mtp, batch):
 
 
 def test_a_level_that_both_curves_share_is_another_demand():
-    """What `share_better` uses instead of new tables."""
+    """What `odds` uses instead of new tables."""
     pair = replace(PAIR, mtp=PAIR.mtp.scaled(1.1), batch=PAIR.batch.scaled(1.1))
     load = Load(demand=1800.0, queued=12.0, in_system=30.0, closed_weight=0.4, output_tokens=1000.0)
     scaled = replace(load, demand=load.demand / 1.1, output_tokens=load.output_tokens / 1.1)
@@ -48,25 +52,39 @@ def test_a_level_that_both_curves_share_is_another_demand():
 
 
 def test_near_the_crossover_uncertain_curves_disagree():
-    sure, unsure = (share_better(forecast(1650.0, error), 1, 0.0) for error in (0.001, 0.1))
+    sure, unsure = (better(forecast(1650.0, error), 1, 0.0) for error in (0.001, 0.1))
     assert sure in (0.0, 1.0)
     assert 0.05 < unsure < 0.95
 
 
 def test_far_from_it_they_agree():
-    assert share_better(forecast(2600.0, 0.1), 1, 0.0) > 0.9
-    assert share_better(forecast(600.0, 0.1), 1, 0.0) < 0.1
+    assert better(forecast(2600.0, 0.1), 1, 0.0) > 0.9
+    assert better(forecast(600.0, 0.1), 1, 0.0) < 0.1
 
 
 def test_equal_questions_have_equal_answers():
-    assert share_better(forecast(1650.0, 0.05), 1, 3.0) == share_better(forecast(1650.0, 0.05), 1, 3.0)
+    assert better(forecast(1650.0, 0.05), 1, 3.0) == better(forecast(1650.0, 0.05), 1, 3.0)
 
 
 @pytest.mark.parametrize("demand", [600.0, 1650.0, 1750.0, 2600.0])
 def test_counting_may_end_once_it_is_clear(demand):
-    exact, quick = (share_better(forecast(demand, 0.1), 1, 0.0, exact=exact) for exact in (True, False))
+    exact, quick = (better(forecast(demand, 0.1), 1, 0.0, exact=exact) for exact in (True, False))
     assert (quick > ENOUGH) == (exact > ENOUGH)
     assert quick >= exact
+
+
+def test_a_fleet_moves_on_good_odds_where_much_is_gained_and_a_lone_replica_does_not():
+    assert Odds(better=0.75, gain=0.3, alone=False).enough
+    assert not Odds(better=0.75, gain=0.3, alone=True).enough
+    assert not Odds(better=0.75, gain=0.05, alone=False).enough
+    assert not Odds(better=0.6, gain=0.5, alone=False).enough
+    assert Odds(better=0.95, gain=0.01, alone=True).enough
+
+
+@pytest.mark.parametrize("demand", [600.0, 3200.0, 3300.0, 5200.0])
+def test_counting_that_ends_early_decides_the_same(demand):
+    exact, quick = (odds(forecast(demand, 0.1, replicas=2), 1, 0.0, exact=exact) for exact in (True, False))
+    assert exact.enough == quick.enough
 
 
 def test_a_thinned_curve_is_the_same_within_its_share():

@@ -96,6 +96,9 @@ CASES: dict[str, Fault] = {
     "one stale": some(1, age_seconds=3 * SCRAPE + 1),
     "frozen": lambda good: World(metrics=good, engines={"uid-1": EngineLoad(running=60, waiting=20)}),
     "gateway partial": at_gateway(queued=None, arrivals_per_second=None),
+    "fresh gateway": lambda good: World(
+        metrics=replace(good, gateway=replace(gateway(), queued=None, arrivals_per_second=None), gateways_changed_at=ago(2 * SCRAPE))
+    ),
     "gateway stale": at_gateway(age_seconds=3 * SCRAPE + 1),
     "hang": some(1, running=0.0, queued=3.0, generation_tokens_per_second=0.0),
     "no gateway": view_with(gateway=None, gateways=0),

@@ -10,12 +10,12 @@ from tests.unit.policy.builders import curve
 from tests.unit.policy.test_forecast import OPEN, forecast
 
 LONE = CurvePair(mtp=curve((2, 100)), batch=curve((2, 110)))  # batch holds a tenth less, whatever the load
-SLOW = Terms(horizon_minutes=60.0, flip_minutes=10.0)
+TERMS = Terms(horizon_minutes=60.0, flip_minutes=1.0)
 STAY = Choice(best=0, price=0.0, due=False)
 
 
 def lone(batch: int = 0, *, demand: float = OPEN.demand, closed_weight: float = 0.0) -> Forecast:
-    return forecast(1, batch, replace(OPEN, demand=demand, closed_weight=closed_weight), SLOW, LONE)
+    return forecast(1, batch, replace(OPEN, demand=demand, closed_weight=closed_weight), TERMS, LONE)
 
 
 def days(found: Forecast, minutes: int) -> Regret:
@@ -58,9 +58,20 @@ def test_a_quiet_hour_is_taken():
 
 
 def test_it_counts_only_while_the_move_is_better_now_too():
-    worse = forecast(1, 0, OPEN, SLOW, CurvePair(mtp=LONE.batch, batch=LONE.mtp))
+    worse = forecast(1, 0, OPEN, TERMS, CurvePair(mtp=LONE.batch, batch=LONE.mtp))
     assert choice_of(Regret(batch=0, to_batch=1e6), worse) == STAY
     assert better_step(worse, 0.03) == 0
+
+
+def test_an_absence_that_is_dearer_than_two_hours_of_staying_is_not_taken():
+    slow = Terms(horizon_minutes=60.0, flip_minutes=10.0)
+    assert not choice_of(Regret(batch=0, to_batch=1e6), forecast(1, 0, OPEN, slow, LONE)).due
+
+
+def test_a_pause_between_two_bursts_is_no_quiet_hour():
+    regret = Regret(batch=0, to_batch=0.5 * absence_of(lone()))
+    pause = replace(OPEN, demand=5.0, lately=(60.0,) * 60)
+    assert not choice_of(regret, forecast(1, 0, pause, TERMS, LONE)).due
 
 
 def test_the_price_of_the_way_back_is_in_it():

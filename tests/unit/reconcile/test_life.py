@@ -278,6 +278,11 @@ def test_no_hardware_class_means_nothing_is_made():
     made = world.tick()
     assert made.actions == ()
     assert condition(world, ConditionType.CAPACITY_AVAILABLE).reason == Reason.HARDWARE_CLASS_MISSING
+    settled_in = condition(world, ConditionType.MODE_SETTLED)
+    assert (settled_in.status, settled_in.reason) == ("False", Reason.HARDWARE_CLASS_MISSING)
+    assert "0 of 4 replicas" in settled_in.message
+    assert [(event.type, event.reason) for event in made.events] == [("Warning", Reason.HARDWARE_CLASS_MISSING)]
+    assert world.tick().events == ()
 
 
 def test_arguments_that_cannot_be_rendered_change_nothing():

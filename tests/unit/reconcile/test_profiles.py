@@ -110,7 +110,9 @@ def test_a_named_one_is_taken_as_it_is_and_what_differs_is_said():
 def test_a_named_one_that_is_not_there_is_not_replaced_by_another():
     found = select(snapshot(profile(), profile={"name": "mistyped"}))
     assert (found.calibration, found.reason) == (None, Reason.UNCALIBRATED)
-    assert found.message.startswith("spec.profile names mistyped, which does not exist in this namespace; ")
+    expected = "spec.profile.name is 'mistyped', and no ThroughputProfile of this namespace has that name (those there are: measured); "
+    assert found.message.startswith(expected)
+    assert "(there is none)" in select(snapshot(profile={"name": "mistyped"})).message
 
 
 def test_a_profile_that_cannot_be_used_says_why():

@@ -192,3 +192,24 @@ def test_a_quiet_reason_is_no_event_and_no_write_and_any_other_is_told_at_once(m
     assert made.status.decision.reason == reason
     assert made.write_status is (reason not in QUIET)
     assert [event.reason for event in made.events] == ([] if reason in WITHOUT_EVENT else [Reason.HOLDING])
+
+
+def test_no_ready_replica_is_told_with_its_cause():
+    world = settled()
+    seen = world.snapshot()
+    words = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."
+    pods = tuple(replace(pod, ready=False, unschedulable=words) for pod in seen.pods)
+    made = plan(replace(seen, pods=pods), world.now)
+    assert made.status.decision is not None
+    assert made.status.decision.reason == Reason.NO_READY_REPLICA
+    assert made.status.summary.reason == Reason.INSUFFICIENT_GPUS
+
+
+def test_an_engine_that_runs_fewer_requests_than_asked_is_told_in_ready():
+    world = settled()
+    seen = world.snapshot()
+    asked = seen.service.spec.modes.mtp.max_running_requests
+    engines = {uid: replace(load, effective_max_running_requests=asked // 2) for uid, load in seen.engines.items()}
+    made = plan(replace(seen, engines=engines), world.now)
+    ready = next(item for item in made.status.conditions if item.type is ConditionType.READY)
+    assert f"mtp replicas run {asked // 2} requests at once, not modes.mtp.maxRunningRequests = {asked}" in ready.message

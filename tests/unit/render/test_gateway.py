@@ -6,11 +6,11 @@ import pytest
 
 from mtpilot.api.types import API_VERSION
 from mtpilot.model.names import ANNOTATION_DIGEST, COMPONENT_GATEWAY, LABEL_COMPONENT, LABEL_SERVICE
-from mtpilot.model.snapshot import Manifest, Service
+from mtpilot.model.snapshot import GatewayImages, Manifest, Service
 from mtpilot.render.gateway import ANNOTATION_CONFIG_DIGEST, render_gateway
-from mtpilot.render.gateway_pod import TLS_DIR, stop_grace_seconds, stop_script
+from mtpilot.render.gateway_pod import TLS_DIR, gateway_pod_spec, stop_grace_seconds, stop_script
 from mtpilot.render.haproxy import haproxy_config
-from tests.unit.render.samples import UID, service, small_spec
+from tests.unit.render.samples import UID, service, small_hardware, small_spec
 
 KEEP_ALIVE_OF_FIVE = {"name": "SGLANG_TIMEOUT_KEEP_ALIVE", "value": "5"}
 KEEP_ALIVE_FROM_A_SECRET = {"name": "SGLANG_TIMEOUT_KEEP_ALIVE", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
@@ -63,7 +63,7 @@ def test_selectors_find_the_pods_and_only_them() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "rolls"),
-    [({"gateway": {"queueTimeout": "5m"}}, True), ({"replicas": 7}, False), ({"gateway": {"replicas": 3}}, False)],
+    [({"gateway": {"queueTimeout": "5m"}}, True), ({"replicas": 7}, False), ({"replicas": 9}, True), ({"gateway": {"replicas": 3}}, False)],
 )
 def test_pods_roll_only_with_the_configuration(changes: dict[str, object], rolls: bool) -> None:
     def template(made: Service) -> Manifest:
@@ -78,7 +78,7 @@ def test_pods_roll_only_with_the_configuration(changes: dict[str, object], rolls
 
 def test_the_agent_may_read_pods_and_nothing_else() -> None:
     objects = rendered(gateway())
-    assert objects["Role"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    assert objects["Role"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
     (subject,) = objects["RoleBinding"]["subjects"]
     assert subject["name"] == objects["ServiceAccount"]["metadata"]["name"]
 
@@ -162,3 +162,28 @@ def test_connections_are_used_again_only_where_no_engine_closes_first(changes: d
 def test_every_replica_has_room_for_a_surge_pod(replicas: int, servers: int) -> None:
     config = haproxy_config("chat", service(small_spec(replicas=replicas)).spec)
     assert config.count(f"server-template r 0-{servers - 1} ") == 2, "the pool and the lane"
+
+
+def test_a_class_of_engines_with_another_web_server_has_no_kept_connections() -> None:
+    spec = service(small_spec()).spec
+    assert "http-reuse safe" in haproxy_config("chat", spec, small_hardware().spec)
+    assert "option http-server-close" in haproxy_config("chat", spec, small_hardware("--enable-http2").spec)
+
+
+@pytest.mark.parametrize(
+    ("template", "told", "names"),
+    [
+        ({}, (), None),
+        ({"spec": {"imagePullSecrets": [{"name": "mirror"}]}}, (), ["mirror"]),
+        ({}, ("mirror", "other"), ["mirror", "other"]),
+        ({"spec": {"imagePullSecrets": [{"name": "own"}, {"name": "mirror"}]}}, ("mirror",), ["own", "mirror"]),
+        ({"spec": {"imagePullSecrets": "no list"}}, (), None),
+        ({"spec": {"imagePullSecrets": ["no object", {"name": 3}]}}, (), None),
+    ],
+)
+def test_images_are_pulled_as_the_engines_are_and_as_the_operator_was_told(
+    template: Any, told: tuple[str, ...], names: list[str] | None
+) -> None:
+    made = service(small_spec(engine={"podTemplate": template}))
+    pod = gateway_pod_spec(made, GatewayImages(pull_secrets=told))
+    assert pod.get("imagePullSecrets") == (None if names is None else [{"name": name} for name in names])

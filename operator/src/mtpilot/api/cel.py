@@ -33,6 +33,7 @@ class Rule:
         message: names the field; also the fallback of `message_expression`.
         message_expression: CEL that gives a message with the offending value.
         field_path: relative to the place of the rule, like `.pinned`; None points at that place itself.
+        tells_form: the rule holds a string to its form too, so that the schema carries no pattern beside it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Rule:
     message_expression: str | None = None
     field_path: str | None = None
     reason: Reason = Reason.INVALID
+    tells_form: bool = False
 
     def to_schema(self) -> dict[str, str]:
         """The entry as the CRD carries it."""

@@ -18,17 +18,20 @@ from .inference_service import (
     Stabilization,
     Targets,
 )
-from .types import ApiModel
+from .types import DURATION_PATTERN, ApiModel
 
 # The renderer fills these in; its own list is held equal by a test.
 RESERVED_VARIABLES = ("MTPILOT_ADMIN_API_KEY", "POD_IP", "POD_NAME", "POD_UID")
 
 
 def _between(name: str, least: str, most: str) -> Rule:
+    """Form and range in one rule, so that a wrong duration has one message, and no text meets CEL's own conversion."""
+    form = f"self != '' && self.matches({literal(DURATION_PATTERN)})"
     return Rule(
         name=name,
-        expression=f"duration(self) >= duration({literal(least)}) && duration(self) <= duration({literal(most)})",
-        message=f"{name.removesuffix('-range')} must be a duration from {least} to {most}",
+        expression=f"{form} && duration(self) >= duration({literal(least)}) && duration(self) <= duration({literal(most)})",
+        message=f"{name.removesuffix('-range')} must be a duration from {least} to {most}, like 250ms, 90s or 1h30m",
+        tells_form=True,
     )
 
 

@@ -22,7 +22,7 @@ class ModelCache(ApiModel):
 class ModelSpec(ApiModel):
     """The model and where its weights come from."""
 
-    source: str = Field(min_length=1, max_length=1024, description="hf://ORG/NAME, a path below the cache, or s3://…")
+    source: str = Field(min_length=1, max_length=1024, description="hf://ORG/NAME, /PATH below the cache, or s3://BUCKET/PATH")
     revision: str | None = Field(default=None, min_length=1, max_length=128, description="Commit, tag or branch at the hub")
     served_name: str | None = Field(
         default=None, min_length=1, max_length=128, description="Name in requests; default: the last part of source"

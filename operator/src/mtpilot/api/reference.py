@@ -15,7 +15,6 @@ from .types import (
     API_VERSION,
     DECIMAL_PATTERN,
     DNS_LABEL_PATTERN,
-    DURATION_PATTERN,
     FRACTION_PATTERN,
     LABEL_VALUE_PATTERN,
     QUANTITY_PATTERN,
@@ -26,7 +25,6 @@ from .types import (
 _DEFAULT = re.compile(r"(?:(?<=^)|\. |; )[Dd]efault: (?P<value>.*)$")
 
 _NAMED_PATTERNS = {
-    DURATION_PATTERN: "duration",
     DECIMAL_PATTERN: "decimal",
     SIGNED_DECIMAL_PATTERN: "signed decimal",
     SHA256_PATTERN: "sha256",
@@ -131,6 +129,8 @@ def _type(schema: Schema) -> str:
             return "object, free"
         case "string" if schema.get("format") == "date-time":
             return "time"
+        case "string" if any("duration(self)" in rule["rule"] for rule in schema.get("x-kubernetes-validations", ())):
+            return "duration"
         case other:
             return _NAMED_PATTERNS.get(schema.get("pattern", ""), str(other))
 

@@ -33,13 +33,13 @@ def _source_form(name: str, field: str) -> Rule:
     """What the renderer can turn into a model path."""
     path = f"self.{field}"
     form = (
-        f"!{path}.split('/').exists(p, p == '..') && (!{path}.contains('://') || {path}.matches('^s3://[^/]+/.+$')"
+        f"!{path}.split('/').exists(p, p == '..') && ({path}.startsWith('/') || {path}.matches('^s3://[^/]+/.+$')"
         f" || {path}.matches('^hf://[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$'))"
     )
     return Rule(
         name=f"{name}-form",
         expression=form if field == "source" else f"!has({path}) || ({form})",
-        message=f"{field} must be hf://ORG/NAME, s3://BUCKET/PATH or a path below the cache without '..'",
+        message=f"{field} must be hf://ORG/NAME, s3://BUCKET/PATH, or a path below the cache that begins with / and has no '..'",
         field_path=f".{field}",
     )
 

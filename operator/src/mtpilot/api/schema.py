@@ -110,7 +110,11 @@ class _Converter:
         alias = where.rsplit(".", 1)[-1]
         for name, attached in (FIELD_RULES.get(model, {}) if model else {}).items():
             if model and model.model_fields[name].alias == alias:
-                _attach(schema["items"] if schema["type"] == "array" else schema, attached)
+                held = schema["items"] if schema["type"] == "array" else schema
+                if any(rule.tells_form for rule in attached):
+                    held.pop("pattern", None)
+                    held.pop("minLength", None)
+                _attach(held, attached)
         return schema
 
     def _array(self, node: Schema, where: str) -> Schema:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from mtpilot.adapters.kube.calibration import PROBLEM_KEY, PROFILE_KEY, progress_document, progress_key
+from mtpilot.adapters.kube.calibration import PROBLEM_KEY, PROFILE_KEY, RUN_KEY, progress_document, progress_key, run_of
 from mtpilot.adapters.kube.client import KubeClient
 from mtpilot.adapters.kube.paths import Ref
 from mtpilot.model.measuring import RunProgress
@@ -28,6 +28,7 @@ class Shelf:
     def __init__(self, client: KubeClient, *, namespace: str, name: str) -> None:
         self._client = client
         self._ref = Ref(api_version="v1", kind="ConfigMap", name=name, namespace=namespace)
+        self._run = ""
 
     @classmethod
     async def connect(cls, *, namespace: str, name: str) -> Self:
@@ -39,11 +40,16 @@ class Shelf:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._client.close()
 
-    async def files(self) -> dict[str, bytes]:
-        """The run's files as they were kept; none where there are none."""
+    async def begin(self) -> dict[str, bytes]:
+        """The files that this run has kept; what another run left is taken away. Before anything else."""
         found = await self._client.get(self._ref) or {}
-        kept = (found.get("binaryData") or {}).get(RECORDS_KEY)
-        return unpacked(b64decode(kept)) if kept else {}
+        data, self._run = found.get("data") or {}, run_of(found)
+        if data.get(RUN_KEY) == self._run:
+            kept = (found.get("binaryData") or {}).get(RECORDS_KEY)
+            return unpacked(b64decode(kept)) if kept else {}
+        gone = dict.fromkeys(data, None)
+        await self._client.patch(self._ref, {"data": gone | {RUN_KEY: self._run}, "binaryData": None})
+        return {}
 
     async def tell(self, mode: str, progress: RunProgress, files: Mapping[str, bytes] | None = None) -> None:
         """How far a mode is, and the run's files with it.
@@ -51,7 +57,7 @@ class Shelf:
         Raises:
             TooLargeError: the files do not fit; nothing was written.
         """
-        body: Manifest = {"data": {progress_key(mode): progress_document(progress)}}
+        body: Manifest = {"data": {RUN_KEY: self._run, progress_key(mode): progress_document(progress)}}
         if files:
             body["binaryData"] = {RECORDS_KEY: _fitting(packed(files))}
         await self._client.patch(self._ref, body)
@@ -60,7 +66,7 @@ class Shelf:
         self, mode: str, progress: RunProgress, *, profile: str | None = None, problem: str | None = None, tables: bytes = b""
     ) -> None:
         """The end of a mode; after the last one with what both give."""
-        data: dict[str, Any] = {progress_key(mode): progress_document(progress)}
+        data: dict[str, Any] = {RUN_KEY: self._run, progress_key(mode): progress_document(progress)}
         data |= {PROFILE_KEY: profile} if profile is not None else {}
         data |= {PROBLEM_KEY: problem} if problem is not None else {}
         if 0 < len(tables) < LARGEST_BYTES // 8:

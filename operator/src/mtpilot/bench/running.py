@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import aiohttp
 
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """Runs batches. given_out: all markers of the run; on_look: told of each look while a batch lasts."""
+    """Runs batches. given_out: all markers of the run."""
 
     composer: Composer
     session: aiohttp.ClientSession
@@ -55,7 +55,6 @@ class Runner:
     timeout_seconds: float = 600.0
     look_seconds: float = 0.5
     keep_text: bool = False
-    on_look: Callable[[Look], None] = field(default=lambda _: None)
 
     async def weigh(self, measured: Measured, batch: Batch) -> dict[str, float]:
         """Tokens per character of each domain, by a short request in each.
@@ -156,7 +155,6 @@ class Runner:
                 look = await measured.client.look()
                 if look is not None:
                     looks.append(look)
-                    self.on_look(look)
 
         watching = asyncio.create_task(watch())
         try:

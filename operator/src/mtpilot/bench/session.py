@@ -95,7 +95,7 @@ async def measure(
             engines.append(engine)
             measured[one.target] = one
         planned = batches(options.settings, targets)
-        run = _Run(options=options, ledger=ledger, targets=targets, engines=engines)
+        run = _Run(options=options, ledger=ledger, engines=engines)
         run.begin(go_on=go_on)
         composer = Composer(run_id=run.environment.run_id, settings=options.settings, prompts=options.prompts)
         runner = Runner(
@@ -167,8 +167,8 @@ async def _batches(
 class _Run:
     """The run's environment and records as they grow."""
 
-    def __init__(self, *, options: Options, ledger: Ledger, targets: Sequence[Target], engines: Sequence[Engine]) -> None:
-        self._options, self._ledger, self._targets = options, ledger, targets
+    def __init__(self, *, options: Options, ledger: Ledger, engines: Sequence[Engine]) -> None:
+        self._options, self._ledger = options, ledger
         digest = sha256(repr(options.prompts).encode()).hexdigest()
         self.environment = Environment(
             run_id=token_hex(6),
@@ -230,12 +230,13 @@ class _Run:
         """The environment as it stands, on disk."""
         seen = Seen(repetitive=self._repetitive, others=tuple(self._others))
         engines, settings = self.environment.engines, self._options.settings
+        targets = [Target(mode=engine.mode, route=engine.route, url=engine.url, slots=engine.slots) for engine in engines]
         self.environment = replace(
             self.environment,
             acceptance=acceptance_of(self._options.acceptance, settings, self.batches, engines, seen),
             batches=len(self.batches),
             requests=len(self.records) - len(self.batches),
-            warnings=warnings_of(settings, self._targets, engines, self.batches, seen),
+            warnings=warnings_of(settings, targets, engines, self.batches, seen),
             flags_sha256=flags_of_both(engines),
             host={**self.environment.host, _WEIGHTS: self.weights},
         )

@@ -57,7 +57,7 @@ def _run_of_slot(scene: Scene, slot: Slot) -> Run:
 def _ended(scene: Scene, run: Run) -> Course | None:
     """Both modes were measured, or one failed: the profile, or why there is none."""
     records, slot = scene.snapshot.calibration.records, scene.slot_away()
-    if records is None or records.run != run.key or records.deleting:
+    if records is None or records.run != run.key:
         return None
     failed = next((found.message for found in records.progress.values() if found.state is RunState.FAILED), records.problem)
     if failed is not None:

@@ -100,12 +100,11 @@ def _measure(scene: Scene, slot: Slot, run: Run, mode: Mode, pod: Pod) -> Course
     view, state = scene.snapshot.calibration, state_of(slot)
     mine = [job for job in view.jobs if (job.run, job.mode, job.pod_uid) == (run.key, mode, pod.uid) and not job.deleting]
     others = [job for job in view.jobs if job not in mine]
-    if view.records is not None and view.records.run != run.key:
-        return _clear(scene, slot, run, mode, list(view.jobs))
     if (silent := _silent(scene, slot, run, mode, pod)) is not None:
         return silent
-    if view.records is None or others:
-        made = () if view.records is not None else (ApplyObject(manifest=scene.objects.records(run.key), why="a calibration begins"),)
+    kept = view.records is not None and view.records.run == run.key
+    if not kept or others:
+        made = () if kept else (ApplyObject(manifest=scene.objects.records(run.key), why="a calibration begins"),)
         course = _course(scene, slot, run, mode, _resting(state, "prepares"), CalibrationPhase.MEASURING, f"prepares to measure {mode}")
         return replace(course, actions=_delete(scene, others, "it is of an earlier pod or mode"), makes=made)
     if not mine:
@@ -134,18 +133,6 @@ def _ended_badly(scene: Scene, run: Run, job: CalibrationJob) -> str:
     progress = scene.progress(run.key).get(job.mode)
     told_by_it = progress.message if progress is not None else ""
     return f"Job {job.name} ended without a whole measurement: {job.message or told_by_it or 'its pod tells no reason'}"
-
-
-def _clear(scene: Scene, slot: Slot, run: Run, mode: Mode, jobs: list[CalibrationJob]) -> Course:
-    """What an earlier run left goes first."""
-    records = scene.snapshot.calibration.records
-    actions = list(_delete(scene, jobs, "it is of an earlier run"))
-    if records is not None and not records.deleting:
-        name = scene.objects.records(run.key)["metadata"]["name"]
-        actions.append(DeleteObject(api_version="v1", kind="ConfigMap", name=name, uid=records.uid, why="it is of an earlier run"))
-    step = _resting(state_of(slot), "clears what an earlier run left")
-    course = _course(scene, slot, run, mode, step, CalibrationPhase.MEASURING, "clears what an earlier run left")
-    return replace(course, actions=tuple(actions))
 
 
 def _delete(scene: Scene, jobs: list[CalibrationJob], why: str) -> tuple[Action, ...]:

@@ -92,7 +92,7 @@ class Scene:
     def progress(self, run: str) -> Mapping[Mode, RunProgress]:
         """What is kept of a run."""
         records = self.snapshot.calibration.records
-        return records.progress if records is not None and records.run == run and not records.deleting else {}
+        return records.progress if records is not None and records.run == run else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

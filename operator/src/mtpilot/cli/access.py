@@ -61,9 +61,11 @@ async def read_snapshot(name: str, namespace: str, *, prometheus_url: str | None
             if prometheus_url is None:
                 return snapshot
             metrics = PrometheusMetrics(prometheus_url, scrape_interval_seconds=scrape_interval)
-            ready = sum(child.ready or 0 for child in snapshot.children if child.name == gateway_name(name))
+            gateways = [child for child in snapshot.children if child.kind == "Deployment" and child.name == gateway_name(name)]
+            changed_at = max((child.changed_at for child in gateways if child.changed_at is not None), default=None)
             try:
-                return replace(snapshot, metrics=await metrics.observe(namespace, name, pods, gateways=ready))
+                seen = await metrics.observe(namespace, name, pods, gateways=sum(child.ready or 0 for child in gateways))
+                return replace(snapshot, metrics=replace(seen, gateways_changed_at=changed_at))
             finally:
                 metrics.close()
     except ClusterError as error:

@@ -67,7 +67,8 @@ async def _run(options: "Options", out: Path, kept: Kept, shelf: "Shelf") -> "Fi
     from mtpilot.bench.session import measure
 
     ledger, mode = Ledger(out), options.targets[0].mode
-    if not ledger.is_begun and (files := await shelf.files()):
+    files = await shelf.begin()
+    if files and not ledger.is_begun:
         ledger.restore(files)
     teller = _Teller(shelf=shelf, ledger=ledger, mode=mode, had=_had(ledger, mode), seconds=options.settings.duration_seconds)
     writing = asyncio.create_task(teller.write())

@@ -106,7 +106,7 @@ def _result(config: Path, replica: _Replica, given: _Given) -> dict[str, Any]:
     except NotCovered as error:
         exits.leave(str(error) + _HINTS.get(error.field, ""), exits.USAGE)
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error), exits.USAGE)
     return document(subject, found, gpus)
 
 

@@ -62,13 +62,29 @@ def cost_lines(status: "InferenceServiceStatus") -> list[str]:
     if outlook is None:
         return []
     stay = float(outlook.staying.request_minutes)
-    lines = [f"Over the next {outlook.horizon}, in request-minutes (requests in the system × time):"]
+    lines = [f"Over the next {outlook.horizon}{_begin(status)}, in request-minutes (requests in the system × time):"]
     lines.append(f"  staying at {mix(outlook.staying.mix)}: {count(stay)}{_feasible(outlook.staying)}")
     moves = sorted(outlook.moves, key=lambda move: float(move.request_minutes))
     lines += [f"  to {mix(move.mix)}: {_compared(move, stay)}{_feasible(move)}" for move in moves]
     lines.append(f"  coming back has cost {count(float(outlook.price_of_return))} lately, which a move must earn as well")
-    lines += [f"Cheapest with that in it: {mix(outlook.best)}{_sure(outlook)}."]
+    lines += [f"Cheapest with that in it: {mix(outlook.best)}{_too_little(status)}{_sure(outlook)}."]
     return lines
+
+
+def _begin(status: "InferenceServiceStatus") -> str:
+    """The load that is looked at: the smoothed one, which goes on for minutes after requests have ended."""
+    smoothed = status.policy.smoothed_tokens_per_second
+    if smoothed is None:
+        return ""
+    now = f" ({count(float(status.demand.output_tokens_per_second))} now)" if status.demand is not None else ""
+    return f" from a smoothed demand of {count(round(float(smoothed)))} output tokens/s{now}"
+
+
+def _too_little(status: "InferenceServiceStatus") -> str:
+    decision = status.decision
+    if decision is None or decision.outlook is None or decision.reason != "StayingIsCheaper":
+        return ""
+    return "" if decision.outlook.best == decision.outlook.staying.mix else ", by less than a move must gain, so the mix stays"
 
 
 def load_lines(status: "InferenceServiceStatus") -> list[str]:

@@ -25,9 +25,12 @@ def plan(
 
     try:
         snapshot = load_snapshot(file)
-        at = datetime.fromisoformat(now) if now else snapshot.taken_at or datetime.now(UTC)
     except (OSError, ValueError) as error:
-        exits.leave(str(error), exits.USAGE)
+        exits.leave(exits.in_words(error, file), exits.USAGE)
+    try:
+        at = datetime.fromisoformat(now) if now else snapshot.taken_at or datetime.now(UTC)
+    except ValueError:
+        exits.leave(f"--now: {now!r} is no RFC 3339 time, like 2026-12-01T12:00:00Z", exits.USAGE)
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     made = decide(snapshot, at)
     if as_json:

@@ -1,10 +1,12 @@
 """What `mtpilot profile` prints, as data and in words."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from mtpilot.api.crds import THROUGHPUT_PROFILE, crd
 from mtpilot.curves.checks import problems, warnings
 from mtpilot.curves.curve import InvalidCurve
 from mtpilot.curves.of_profile import curve_pair
@@ -34,8 +36,8 @@ def check_document(document: Mapping[str, Any]) -> dict[str, Any]:
     try:
         named = parse(document)
     except ValueError as error:
-        return {"name": name, "problems": str(error).splitlines(), "warnings": []}
-    found = problems(named.spec) + unknown_fields(document.get("spec"), named.spec.model_dump(mode="json", by_alias=True), "spec")
+        return {"name": name, "problems": [*str(error).splitlines(), *_unknown(document)], "warnings": []}
+    found = problems(named.spec) + _unknown(document)
     if not found:
         try:
             curve_pair(named.spec, 1)
@@ -46,15 +48,26 @@ def check_document(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "problems": [], **_concluded(named.spec)}
 
 
-def unknown_fields(given: object, known: object, path: str) -> list[str]:
-    """Fields of a manifest that the API does not have: a typing error would be lost without a word."""
-    if isinstance(given, Mapping) and isinstance(known, Mapping):
-        unheard = [f"{path}.{key}: unknown field" for key in given if key not in known]
-        return unheard + [text for key in given if key in known for text in unknown_fields(given[key], known[key], f"{path}.{key}")]
-    if isinstance(given, list) and isinstance(known, list):
-        pairs = zip(given, known, strict=False)
-        return [text for index, (mine, theirs) in enumerate(pairs) for text in unknown_fields(mine, theirs, f"{path}[{index}]")]
+def _unknown(document: Mapping[str, Any]) -> list[str]:
+    schema = crd(THROUGHPUT_PROFILE)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return unknown_fields(document.get("spec"), schema["properties"]["spec"], "spec")
+
+
+def unknown_fields(given: object, schema: Mapping[str, Any], path: str) -> list[str]:
+    """Fields of a manifest that the API does not have: a typing error would be lost without a word, or hide what is missing."""
+    known = schema.get("properties")
+    if isinstance(given, Mapping) and known is not None:
+        return [text for key, value in given.items() for text in _unknown_field(value, known, str(key), path)]
+    if isinstance(given, list) and "items" in schema:
+        return [text for index, item in enumerate(given) for text in unknown_fields(item, schema["items"], f"{path}[{index}]")]
     return []
+
+
+def _unknown_field(value: object, known: Mapping[str, Any], key: str, path: str) -> list[str]:
+    if key in known:
+        return unknown_fields(value, known[key], f"{path}.{key}")
+    near = get_close_matches(key, known, n=1)
+    return [f"{path}.{key}: unknown field" + (f"; is {near[0]} meant?" if near else "")]
 
 
 def show_made(document: Mapping[str, Any], *, to_stderr: bool) -> None:

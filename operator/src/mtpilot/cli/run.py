@@ -40,6 +40,9 @@ def run(  # noqa: PLR0917 - the options of a command
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics of the operator itself.")] = None,
     agent_image: Annotated[str, typer.Option(help="Image of the agent in gateway pods: this package.")] = AGENT_IMAGE,
     haproxy_image: Annotated[str, typer.Option(help="Image of HAProxy in gateway pods.")] = HAPROXY_IMAGE,
+    image_pull_secret: Annotated[
+        list[str] | None, typer.Option(help="Secret in the services' namespaces that gateway pods pull their images with (repeatable).")
+    ] = None,
 ) -> None:
     """Run the operator until it is told to stop. Access to the cluster: KUBECONFIG, or the pod's service account."""
     if bool(namespace) == all_namespaces:
@@ -58,7 +61,7 @@ def run(  # noqa: PLR0917 - the options of a command
         host=host,
         liveness_port=liveness,
         metrics_port=metrics_port,
-        images=GatewayImages(haproxy=haproxy_image, agent=agent_image),
+        images=GatewayImages(haproxy=haproxy_image, agent=agent_image, pull_secrets=tuple(image_pull_secret or ())),
     )
     access = PrometheusAccess(token_file=prometheus_token_file, basic_auth=prometheus_basic_auth, ca_file=prometheus_ca_file)
     _operate(

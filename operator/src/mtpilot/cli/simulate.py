@@ -51,7 +51,11 @@ def simulate(
     guards: Annotated[bool, typer.Option(help="Dwell time and flip budget of the operator.")] = True,
     explain: Annotated[bool, typer.Option("--explain", help="Say with each move of the operator why, which takes longer.")] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write JSON to this file; - for stdout, instead of the tables.")
+        Path | None,
+        typer.Option(
+            "--json",
+            help="Also write JSON to this FILE; - for stdout, instead of the tables. Unlike the other commands' --json it takes a value.",
+        ),
     ] = None,
     series: Annotated[bool, typer.Option("--series", help="In the JSON also every minute of every run.")] = False,
     plot: Annotated[

@@ -4,16 +4,19 @@ Everything is made here and handed on as arguments; there is no global state, so
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
 import kopf
 import structlog
+from kopf._core.engines.peering import Identity
 
 from mtpilot.adapters.clock import SystemClock
 from mtpilot.adapters.kube.client import KubeClient
 from mtpilot.adapters.kube.cluster import KubeCluster
+from mtpilot.adapters.kube.definitions import outdated_definitions
 from mtpilot.adapters.kube.paths import INFERENCE_SERVICE
 from mtpilot.adapters.kube.review import missing_rights
 from mtpilot.adapters.prometheus import RATE_WINDOW_SECONDS, PrometheusMetrics
@@ -97,6 +100,7 @@ async def _run_kopf(options: Options, loops: Loops, profiles: Refresher) -> None
         namespaces=options.namespaces,
         liveness_endpoint=liveness,
         standalone=True,
+        identity=Identity(socket.gethostname()),  # kopf would ask for the user's name, which a container's uid need not have
     )
 
 
@@ -118,7 +122,7 @@ async def check_cluster(client: KubeClient, namespaces: tuple[str, ...]) -> None
     """Ask for what would otherwise fail in the middle of a flip.
 
     Raises:
-        StartError: the API server does not answer, the CRDs are missing, or rights are.
+        StartError: the API server does not answer, the CRDs are missing or older than this operator, or rights are missing.
     """
     try:
         scopes: tuple[str | None, ...] = namespaces or (None,)
@@ -128,10 +132,14 @@ async def check_cluster(client: KubeClient, namespaces: tuple[str, ...]) -> None
                 where = f"in namespace {namespace}" if namespace else "in all namespaces"
                 raise StartError(f"this account may not, {where}: {'; '.join(missing)} (see e2e/manifests/rbac-operator.yaml)")
             await client.list_all(*INFERENCE_SERVICE, namespace=namespace, cached=True, metadata_only=True)
+        outdated = await outdated_definitions(client)
     except ClusterError as error:
         if getattr(error, "status", None) == 404:
             raise StartError("the CRDs are not installed: kubectl apply --server-side -f crds/") from error
         raise StartError(f"the cluster cannot be used: {error}") from error
+    if outdated:
+        mended = "kubectl apply --server-side -f crds/ (of this version) or helm upgrade, then start again"
+        raise StartError(f"the CRDs are older than this operator, which could write no status: {'; '.join(outdated)}: {mended}")
 
 
 async def _look_for_services(client: KubeClient, loops: Loops, namespaces: tuple[str, ...]) -> None:

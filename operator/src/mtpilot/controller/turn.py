@@ -12,10 +12,11 @@ from typing import Protocol
 
 import structlog
 
-from mtpilot.api.status import PolicyState
+from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.status import ConditionType, PolicyState
 from mtpilot.model.names import gateway_name
 from mtpilot.model.plan import Event, EventType, Plan, ReleaseService
-from mtpilot.model.reasons import Reason
+from mtpilot.model.reasons import WITHOUT_EVENT, Reason
 from mtpilot.model.snapshot import Service, Snapshot
 from mtpilot.ports import ClusterError
 from mtpilot.telemetry.metrics import OperatorMetrics
@@ -39,12 +40,14 @@ class Memory:
     policy: the rule's state of the last plan, fresher than the status, which is written only when it matters.
     complained: the last failure that was made an Event of, so that a retry does not say it again.
     refusals: turns in a row in which an action was refused.
+    metrics_lost: why metrics were last said to be unavailable; None while they are there.
     """
 
     uid: str = ""
     policy: PolicyState | None = None
     complained: str | None = None
     refusals: int = 0
+    metrics_lost: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +82,10 @@ async def _turn(key: Key, ports: Ports, planner: Planner, memory: Memory, metric
         return Outcome(gone=True)
     service = snapshot.service
     if memory.uid != service.uid:
-        memory.uid, memory.policy, memory.complained, memory.refusals = service.uid, None, None, 0
+        memory.uid, memory.policy, memory.complained, memory.refusals, memory.metrics_lost = service.uid, None, None, 0, None
     snapshot = replace(snapshot, memory=memory.policy)
     plan = planner(snapshot, ports.clock.now())
+    _tell_of_metrics(service, plan, memory)
     try:
         await _execute(service, plan, ports, memory, metrics)
     except _StageError as error:
@@ -95,6 +99,20 @@ async def _turn(key: Key, ports: Ports, planner: Planner, memory: Memory, metric
     memory.complained, memory.refusals = None, 0
     metrics.last_success.labels(*key).set(ports.clock.now().timestamp())
     return Outcome(requeue_seconds=plan.requeue_seconds)
+
+
+def _tell_of_metrics(service: Service, plan: Plan, memory: Memory) -> None:
+    """One line when metrics go and one when they are back. Where there is nothing to measure yet, nothing is said of either."""
+    found = next((condition for condition in plan.status.conditions if condition.type is ConditionType.METRICS_AVAILABLE), None)
+    if found is None:
+        return
+    if found.status is ConditionStatus.TRUE:
+        if memory.metrics_lost is not None:
+            _log.info("metrics are back", namespace=service.namespace, service=service.name, lost=memory.metrics_lost)
+        memory.metrics_lost = None
+    elif memory.metrics_lost is None and found.reason not in WITHOUT_EVENT:
+        memory.metrics_lost = found.reason
+        _log.warning("metrics are unavailable", namespace=service.namespace, service=service.name, reason=found.reason, text=found.message)
 
 
 async def _report(service: Service, plan: Plan, ports: Ports, memory: Memory, metrics: OperatorMetrics) -> None:
@@ -121,6 +139,7 @@ async def observe(ports: Ports, namespace: str, name: str) -> Snapshot | None:
     pods = [pod for pod in snapshot.pods if not pod.finished]
     gateway = next((child for child in snapshot.children if child.kind == "Deployment" and child.name == gateway_name(name)), None)
     metrics = await ports.metrics.observe(namespace, name, pods, gateways=(gateway.ready or 0) if gateway else 0)
+    metrics = replace(metrics, gateways_changed_at=gateway.changed_at if gateway else None)
     return replace(snapshot, metrics=metrics, engines=dict(await ports.engine.loads(pods)))
 
 
@@ -137,7 +156,8 @@ async def _execute(service: Service, plan: Plan, ports: Ports, memory: Memory, m
             await _complain(service, str(error), ports, memory)
             raise
         metrics.actions.labels(*key, kind).inc()
-        _log.info("done", namespace=service.namespace, service=service.name, action=kind, why=getattr(action, "why", ""))
+        why = {"why": text} if (text := getattr(action, "why", "")) else {}
+        _log.info("done", namespace=service.namespace, service=service.name, action=kind, **why)
 
 
 async def _post(service: Service, plan: Plan, ports: Ports, metrics: OperatorMetrics) -> None:

@@ -44,14 +44,17 @@ class CalibrationJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRecords:
-    """The ConfigMap. profile: what both modes give, once both were measured; problem: why they give none."""
+    """The ConfigMap.
+
+    run: that it is of now; what an earlier one left in it is not seen. profile: what both modes give, once both were measured; problem:
+    why they give none.
+    """
 
     uid: str
     run: str
     progress: Mapping[Mode, RunProgress] = field(default_factory=dict)
     profile: ThroughputProfileSpec | None = None
     problem: str | None = None
-    deleting: bool = False
 
     def is_measured(self, mode: Mode) -> bool:
         found = self.progress.get(mode)

@@ -4,6 +4,7 @@ A value that is NaN, infinite or absent never becomes a number here: the adapter
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -48,7 +49,7 @@ class GatewayMetrics:
 class MetricsView:
     """Everything that was read at one instant. `pods` is keyed by pod uid and may hold dead pods: the core drops them.
 
-    gateways: ready gateway pods at that instant; None where nobody counted them.
+    gateways: ready gateway pods at that instant; None where nobody counted them. gateways_changed_at: when one last became ready.
     """
 
     window_seconds: float
@@ -56,5 +57,6 @@ class MetricsView:
     pods: dict[str, PodMetrics] = field(default_factory=dict)
     gateway: GatewayMetrics | None = None
     gateways: int | None = None
+    gateways_changed_at: datetime | None = None
     error: MetricsError | None = None
     error_message: str | None = None

@@ -57,7 +57,10 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """An owned object other than a slot. `digest` is our annotation; `ready`/`desired` only for workloads."""
+    """An owned object other than a slot. `digest` is our annotation.
+
+    ready, desired, changed_at: only of workloads; the last is when the number of ready pods, or a rollout, last got further.
+    """
 
     api_version: str
     kind: str
@@ -67,6 +70,7 @@ class Child:
     deleting: bool = False
     ready: int | None = None
     desired: int | None = None
+    changed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +83,14 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayImages:
-    """Images of a gateway pod's two containers: the operator is told them once, for all services."""
+    """Images of a gateway pod's two containers: the operator is told them once, for all services.
+
+    pull_secrets: names of Secrets in the services' namespaces.
+    """
 
     haproxy: str = HAPROXY_IMAGE
     agent: str = AGENT_IMAGE
+    pull_secrets: tuple[str, ...] = ()
 
 
 DEFAULT_IMAGES = GatewayImages()

@@ -17,7 +17,7 @@ from mtpilot.model.reasons import Reason
 from .advice import Advice, into_bounds, standing_still
 from .assess import advance
 from .bounds import with_batch
-from .draws import ENOUGH, share_better
+from .draws import ENOUGH, odds
 from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, stable_at
 from .limits import LoadLimit, load_limits
 from .looking import Look, look, pace
@@ -154,15 +154,17 @@ def _checked(seen: Look, wanted: Mode, reason: Reason, *, explain: bool) -> Answ
     if reason is not Reason.CHEAPER_AFTER_MOVE:
         return Answer(reason=reason, to=wanted, wanted=wanted, because=_due(seen, wanted, reason))
     weighing, choice = seen.weighing, seen.weighing.choice
-    better = share_better(weighing.forecast, choice.best, choice.price - choice.regret, exact=explain)
-    if better <= ENOUGH:
-        because = f"a step to {wanted} pays in {percent(better)} of the draws of curves as uncertain as these, not in {percent(ENOUGH)}"
-        return Answer(reason=Reason.CURVES_UNCERTAIN, because=because, when="more points in the profile", draws_better=better)
+    chances = odds(weighing.forecast, choice.best, choice.price - choice.regret, exact=explain)
+    if not chances.enough:
+        because = (
+            f"a step to {wanted} pays in {percent(chances.better)} of the draws of curves as uncertain as these, not in {percent(ENOUGH)}"
+        )
+        return Answer(reason=Reason.CURVES_UNCERTAIN, because=because, when="more points in the profile", draws_better=chances.better)
     direction = 1 if wanted is Mode.BATCH else -1
     if after_move(seen.circumstances, weighing, direction).to is wanted.other:
         because = f"after a step to {wanted} the way back would pay at once"
-        return Answer(reason=Reason.WOULD_MOVE_BACK, wanted=wanted, because=because, draws_better=better)
-    return Answer(reason=reason, to=wanted, wanted=wanted, draws_better=better)
+        return Answer(reason=Reason.WOULD_MOVE_BACK, wanted=wanted, because=because, draws_better=chances.better)
+    return Answer(reason=reason, to=wanted, wanted=wanted, draws_better=chances.better)
 
 
 def _told(seen: Look, answer: Answer, demand: Demand, state: PolicyState, *, explain: bool) -> Advice:
@@ -174,7 +176,7 @@ def _told(seen: Look, answer: Answer, demand: Demand, state: PolicyState, *, exp
         outlook = outlook_of(circumstances, weighing, demand, limits, answer.draws_better)
         parts = (answer.because, costs_in_words(circumstances, weighing), load_in_words(weighing, demand))
         message = "; ".join(part for part in parts if part)
-        would_change = _would_change(seen, answer, limits)
+        would_change = _would_change(seen, answer, limits, demand.queued)
     return Advice(
         recommended=_recommended(seen, answer),
         to=answer.to,
@@ -199,6 +201,6 @@ def _recommended(seen: Look, answer: Answer) -> Mix:
     return mix_of(circumstances, ends[answer.wanted is Mode.BATCH])
 
 
-def _would_change(seen: Look, answer: Answer, limits: tuple[LoadLimit, ...]) -> str:
-    loads = limits_in_words(seen.circumstances, limits)
+def _would_change(seen: Look, answer: Answer, limits: tuple[LoadLimit, ...], queued: float) -> str:
+    loads = limits_in_words(seen.circumstances, limits, queued)
     return f"{answer.when}; {loads}" if answer.when else loads

@@ -17,7 +17,18 @@ from mtpilot.model.slots import EngineLoad, Pod, Slot
 
 from .capacity import is_full
 from .phrases import names
-from .series import EXPECTED_AFTER_SCRAPES, STALE_AFTER_SCRAPES, Quality, Series, draining_pods, is_stale, join, quality, serving_pods
+from .series import (
+    EXPECTED_AFTER_SCRAPES,
+    STALE_AFTER_SCRAPES,
+    Quality,
+    Series,
+    draining_pods,
+    expected_after,
+    is_stale,
+    join,
+    quality,
+    serving_pods,
+)
 from .timing import from_text, number
 
 # Below this many finished requests in the window, tokens per request is noise and the spec's estimate is the better one.
@@ -57,7 +68,7 @@ def observe(  # noqa: PLR0917 - the order in which a snapshot is read; callers m
     if not serving:
         return NoDemand(reason=Reason.NO_READY_REPLICA, message="no replica is ready and serves: there is no load to observe")
     series = join(metrics, serving, now)
-    distrust = _distrust_series(series) or _distrust_gateway(metrics) or _hang(series, engines, metrics, state, now)
+    distrust = _distrust_series(series) or _distrust_gateway(metrics, now) or _hang(series, engines, metrics, state, now)
     return distrust or _demand(metrics, series, draining=draining_pods(pods), engines=engines, spec=spec, now=now)
 
 
@@ -91,7 +102,7 @@ def _pods(series: Sequence[Series], kind: Quality) -> tuple[str, ...]:
     return tuple(item.pod.name for item in series if item.quality is kind)
 
 
-def _distrust_gateway(view: MetricsView) -> NoDemand | None:
+def _distrust_gateway(view: MetricsView, now: datetime) -> NoDemand | None:
     """No ready gateway: clients cannot ask, so what runs is not what they want. One with gaps: a ready pod is not in the sums.
 
     NB: no age and no count in a message: it would change, and be written, at every look.
@@ -102,6 +113,9 @@ def _distrust_gateway(view: MetricsView) -> NoDemand | None:
     if gateway is None:
         return None
     if number(gateway.queued) is None or number(gateway.arrivals_per_second) is None:
+        if view.gateways_changed_at is not None and now - view.gateways_changed_at < expected_after(view):
+            text = f"a gateway pod became ready less than {EXPECTED_AFTER_SCRAPES} scrapes ago: no series yet"
+            return NoDemand(reason=Reason.NO_SERIES_YET, message=text)
         return NoDemand(reason=Reason.PARTIAL_SERIES, message="a ready gateway pod has no series: its queue and arrivals are unknown")
     if is_stale(gateway.age_seconds, view):
         known = number(gateway.age_seconds) is not None

@@ -1,11 +1,11 @@
-"""How sure a better mix is, curves being measured with an error: the share of draws in which it stays the cheaper one.
+"""How sure a better mix is, curves being measured with an error: in which share of draws it is cheaper, and by how much in the mean.
 
 The levels of both curves are drawn from a grid of normal quantiles, so equal inputs give equal answers. What matters is mostly
 their ratio; a level that both share is the same as another demand and other output lengths, so it needs no new tables.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -16,24 +16,43 @@ from .forecast import Forecast
 
 RATIOS, SHARED = 8, 3  # quantiles of mtp over batch, and of the batch level given each
 ENOUGH = 0.9  # of the draws
+LIKELY, WORTH = 2 / 3, 0.1  # of the draws, and of what staying costs in their mean: enough where the others serve on meanwhile
 THIN_SHARE = 0.002  # of a rate: a tenth of what the best measurement errs
 
 
-def share_better(forecast: Forecast, target: int, price: float, *, exact: bool = True) -> float:
-    """Share of the draws in which ending at `target` batch replicas, `price` request-minutes added, is cheaper than staying.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Odds:
+    """better: share of the draws in which a move is cheaper than staying. gain: by which share it is, in the mean of all draws.
 
-    exact: False: it is counted until it is clear whether it is more than ENOUGH; where it is not, the answer is an upper bound.
+    alone: the fleet is one replica, and a move that was wrong is two outages.
     """
-    curves, here = forecast.fleet.curves, forecast.batch
+
+    better: float
+    gain: float
+    alone: bool
+
+    @property
+    def enough(self) -> bool:
+        """A fleet that is overloaded loses more by waiting for certainty than a move can cost that was probably right."""
+        return self.better > ENOUGH or (not self.alone and self.better >= LIKELY and self.gain > WORTH)
+
+
+def odds(forecast: Forecast, target: int, price: float, *, exact: bool = True) -> Odds:
+    """Of ending at `target` batch replicas, `price` request-minutes added, beside staying.
+
+    exact: False: draws are counted until it is clear that they are not enough; then the numbers are not of all draws.
+    """
+    curves, here, alone = forecast.fleet.curves, forecast.batch, forecast.fleet.replicas == 1
     draws = levels(curves.mtp_error, curves.batch_error)
-    worse = 0
+    worse, staying, moving = 0, 0.0, 0.0
     for ratio, shared in draws:
         load = replace(forecast.load, demand=forecast.load.demand / shared, output_tokens=forecast.load.output_tokens / shared)
         costs = Forecast(_tilted(forecast.fleet, ratio), here, load, forecast.terms).costs((here, target))
         worse += costs[target] + price >= costs[here]
-        if not exact and 1 - worse / len(draws) <= ENOUGH:
+        staying, moving = staying + costs[here], moving + costs[target] + price
+        if not exact and 1 - worse / len(draws) < (ENOUGH if alone else LIKELY):
             break
-    return 1 - worse / len(draws)
+    return Odds(better=1 - worse / len(draws), gain=1 - moving / staying if staying > 0 else 0.0, alone=alone)
 
 
 @lru_cache(maxsize=64)

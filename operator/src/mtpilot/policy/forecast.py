@@ -8,7 +8,7 @@ that are there.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .fluid import EMPTY, FluidFleet, MixTable
 from .spell import Ahead
@@ -82,6 +82,14 @@ class Forecast:
         mix, minutes = self.fleet.mix(batch), self.terms.horizon_minutes
         runs, waits, left = mix.flow(self.load.demand, 0.0, minutes, self.per_token)
         return (runs + self.terms.waiting * (waits + self._clearing(mix, left))) / minutes + self.terms.waiting * self.bursts(mix)
+
+    def at_least_as_lately(self) -> "Forecast":
+        """This forecast with no less demand than the mean of the last hour: between two bursts an absence only seems cheap."""
+        lately = self.load.lately
+        mean = sum(lately) / len(lately) if lately else 0.0
+        if mean <= self.load.demand:
+            return self
+        return Forecast(self.fleet, self.batch, replace(self.load, demand=mean), self.terms)
 
     def bursts(self, mix: MixTable) -> float:
         """Requests that wait at `mix` in the mean since demand wavers, beside those that its mean makes wait."""

@@ -4,6 +4,7 @@ Whatever cannot be read counts as never seen, so a state that is lost or edited 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import PolicyState
@@ -84,19 +85,27 @@ def record(remembered: Remembered) -> Fields:
 
 
 def _lately(state: PolicyState) -> Lately:
-    minutes = [number(text) for text in (state.recent_tokens_per_second or "").split()]
-    if None in minutes:
+    minutes = _minutes(state.recent_tokens_per_second or "")
+    if minutes is None:
         return NOTHING_SEEN
-    return Lately(
-        minutes=tuple(found for found in minutes if found is not None)[-MINUTES:],
-        tokens=number(state.minute_tokens) or 0.0,
-        seconds=number(state.minute_seconds) or 0.0,
-    )
+    return Lately(minutes=minutes, tokens=number(state.minute_tokens) or 0.0, seconds=number(state.minute_seconds) or 0.0)
+
+
+# The same text is read and written at each tick of a minute.
+@lru_cache(maxsize=1024)
+def _minutes(text: str) -> tuple[float, ...] | None:
+    found = tuple(rate for rate in map(number, text.split()) if rate is not None)
+    return found[-MINUTES:] if len(found) == len(text.split()) else None
+
+
+@lru_cache(maxsize=1024)
+def _minutes_text(minutes: tuple[float, ...]) -> str | None:
+    return " ".join(f"{rate:.1f}" for rate in minutes) or None
 
 
 def _lately_fields(lately: Lately) -> Fields:
     return {
-        "recent_tokens_per_second": " ".join(f"{rate:.1f}" for rate in lately.minutes) or None,
+        "recent_tokens_per_second": _minutes_text(lately.minutes),
         "minute_tokens": _text(lately.tokens),
         "minute_seconds": _text(lately.seconds),
     }

@@ -18,6 +18,11 @@ def count(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
+def empty_queue(queued: float) -> str:
+    """The condition of a limit that holds for an empty queue, with how far off it is."""
+    return f"with an empty queue ({count(queued)} queued now)" if queued > 0 else "with an empty queue"
+
+
 def amount(value: float) -> str:
     """A number of which the size matters: two or three digits, `2.1k` from a thousand on."""
     for size, unit in ((1e6, "M"), (1e3, "k")):

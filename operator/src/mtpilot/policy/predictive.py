@@ -28,7 +28,8 @@ class PredictiveSettings:
     that the price of the better move shrinks by. hard_wait_share: a queue that takes this share of gateway.queueTimeout to clear makes
     a due move wait for nothing; None: it always waits. refine: correct the curves by what replicas produce. spells: learn for how long
     a closed loop stays as it is; else it does for the whole horizon, its prices are learned with the others, and the loop's weight
-    counts as it is. lost_by_clients: work lost counts as the share of the clients.
+    counts as it is. lost_by_clients: work lost counts as the share of the clients. dearest_absence: what the absence
+    of a lone replica may cost at most that moves for its regret, in what an hour of staying costs.
     """
 
     usual_stabilization_seconds: float = 180.0
@@ -45,6 +46,7 @@ class PredictiveSettings:
     refine: bool = True
     spells: bool = True
     lost_by_clients: bool = False
+    dearest_absence: float = 2.0
 
 
 LONGEST_LOOK_SECONDS = 120.0  # that one sample stands for: after an absence it is no better than another
@@ -153,6 +155,9 @@ def choose_with_regret(settings: PredictiveSettings, memory: Memory, forecast: F
     step = better_step(forecast, settings.margin)
     there, regret = here + step, memory.regret.of(step)
     if step == 0 or regret <= 0 or there not in costs:
+        return choice
+    costs = forecast.at_least_as_lately().costs((here, there))
+    if costs[there] > (1.0 + settings.dearest_absence) * costs[here]:
         return choice
     price = settings.price_of_return * ((memory.price_to_batch if step > 0 else memory.price_to_mtp) or 0.0)
     due = costs[there] + price - regret < costs[here] * (1.0 - settings.margin) - TINY

@@ -63,9 +63,14 @@ def quality(metrics: PodMetrics | None, view: MetricsView) -> Quality:
     return Quality.NOT_A_NUMBER if any(number(value) is None for value in required) else Quality.GOOD
 
 
+def expected_after(view: MetricsView) -> timedelta:
+    """How long after it became ready a pod may have no series: a rate takes two scrapes, and Prometheus has to find it first."""
+    return timedelta(seconds=EXPECTED_AFTER_SCRAPES * view.scrape_interval_seconds)
+
+
 def join(view: MetricsView, serving: Iterable[Pod], now: datetime) -> tuple[Series, ...]:
     """Series of each serving pod, in the pods' order."""
-    grace = timedelta(seconds=EXPECTED_AFTER_SCRAPES * view.scrape_interval_seconds)
+    grace = expected_after(view)
     return tuple(
         Series(
             pod=pod,

@@ -7,7 +7,7 @@ from mtpilot.api.status import Loop
 from mtpilot.model.decision import Demand, Mix, MixCost, Outlook
 
 from .limits import LoadLimit
-from .phrases import amount, count, percent, rate, span
+from .phrases import amount, count, empty_queue, percent, rate, span
 from .weighing import Circumstances, Weighing
 
 KNOWN_LOOP = 0.6  # below it the loop is as good as unknown
@@ -72,11 +72,13 @@ def load_in_words(weighing: Weighing, demand: Demand) -> str:
     return f"{text}, {count(demand.queued)} queued; {kind}"
 
 
-def limits_in_words(c: Circumstances, limits: Sequence[LoadLimit]) -> str:
+def limits_in_words(c: Circumstances, limits: Sequence[LoadLimit], queued: float) -> str:
     """The loads that would move this fleet, for each direction that it can move in."""
     found = {limit.to: limit for limit in limits}
     reachable = {Mode.BATCH: max(c.candidates) > c.here, Mode.MTP: min(c.candidates) < c.here}
-    parts = [f"to {mode}: {_limit_in_words(found.get(mode))}" for mode in (Mode.BATCH, Mode.MTP) if _may_go(c, mode) and reachable[mode]]
+    parts = [
+        f"to {mode}: {_limit_in_words(found.get(mode), queued)}" for mode in (Mode.BATCH, Mode.MTP) if _may_go(c, mode) and reachable[mode]
+    ]
     return "; ".join(parts) or "another policy.minReplicas, or a profile with another verdict"
 
 
@@ -84,7 +86,7 @@ def _may_go(c: Circumstances, mode: Mode) -> bool:
     return c.home is None or c.home is mode
 
 
-def _limit_in_words(limit: LoadLimit | None) -> str:
+def _limit_in_words(limit: LoadLimit | None, queued: float) -> str:
     if limit is None:
         return "no load pays for the way back"
     if limit.above and limit.value == 0:
@@ -92,4 +94,4 @@ def _limit_in_words(limit: LoadLimit | None) -> str:
     side = "above" if limit.above else "below"
     if limit.closed:
         return f"{side} {count(limit.value)} requests in the system"
-    return f"demand {side} {rate(limit.value)} with an empty queue"
+    return f"demand {side} {rate(limit.value)} {empty_queue(queued)}"

@@ -33,19 +33,21 @@ def decimal(value: float) -> str:
 
 def number(value: str | float | None) -> float | None:
     """A finite number that is not negative, or None: NaN, infinity and nonsense are *no data*, never zero."""
-    parsed = signed(value)
-    return parsed if parsed is not None and parsed >= 0 else None
-
-
-def signed(value: str | float | None) -> float | None:
-    """A finite number, or None."""
     if value is None:
         return None
     try:
         parsed = float(value)
     except ValueError:
         return None
-    return parsed if math.isfinite(parsed) else None
+    return parsed if math.isfinite(parsed) and parsed >= 0 else None
+
+
+def signed(value: str | None) -> float | None:
+    """A finite number, or None."""
+    if value is None:
+        return None
+    size = number(value.removeprefix("-"))
+    return -size if size is not None and value.startswith("-") else size
 
 
 @lru_cache(maxsize=1024)

@@ -17,7 +17,7 @@ from .advice import Advice, into_bounds, standing_still
 from .assess import Assessment, advance
 from .bounds import batch_bounds, with_batch
 from .lasting import UNPRESSED, lasting_since, pressed, stabilization_seconds, stable_at
-from .phrases import clock, count, names, rate, span
+from .phrases import clock, count, empty_queue, names, rate, span
 
 QUEUED_SAMPLES_FOR_UP = 2
 # A way out of batch while mtp has never been seen full: what runs would fit into a quarter of the mtp slots, so whatever
@@ -148,7 +148,7 @@ def _thresholds(spec: InferenceServiceSpec, a: Assessment, mix: Mix) -> str:
     elif a.missing:
         parts.append(f"to mtp: not before {names(a.missing)} has series again")
     elif a.down_limit is not None:
-        parts.append(f"to mtp: demand below {rate(a.down_limit)} with an empty queue for {down}")
+        parts.append(f"to mtp: demand below {rate(a.down_limit)} {empty_queue(a.queued)} for {down}")
     else:
-        parts.append(f"to mtp: at most {count(SURE_TO_FIT_SHARE * a.mtp_slots)} requests running with an empty queue for {down}")
+        parts.append(f"to mtp: at most {count(SURE_TO_FIT_SHARE * a.mtp_slots)} requests running {empty_queue(a.queued)} for {down}")
     return "; ".join(parts) or "another policy.minReplicas"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import CalibrationStatus, HistoryEntry, PolicyState, SlotStatus
+from mtpilot.api.status import CalibrationStatus, ConditionType, HistoryEntry, PolicyState, SlotStatus
 from mtpilot.model.decision import Decision, Demand, NoDemand
 from mtpilot.model.names import slot_name
 from mtpilot.model.plan import Action, ApplyObject, EnsureSecret, Event, EventType, Plan
@@ -123,7 +123,12 @@ def _describe(snapshot: Snapshot, tick: Tick, now: datetime) -> Plan:
         actions=(*tick.children, *tick.steps.actions),
         status=new,
         write_status=status.worth_a_write(before, new, now),
-        events=(*history.events(before.history, entries), *tick.steps.events, *_hold_events(snapshot, tick)),
+        events=(
+            *history.events(before.history, entries),
+            *tick.steps.events,
+            *_hold_events(snapshot, tick),
+            *_problem_events(snapshot, tick),
+        ),
         requeue_seconds=MOVING_SECONDS if moving else PERIOD_SECONDS,
     )
 
@@ -203,3 +208,13 @@ def _hold_events(snapshot: Snapshot, tick: Tick) -> tuple[Event, ...]:
         return ()
     kind = EventType.WARNING if isinstance(tick.demand, NoDemand) else EventType.NORMAL
     return (Event(type=kind, reason=Reason.HOLDING, message=f"{decision.reason}: {decision.message}", action="Decide"),)
+
+
+def _problem_events(snapshot: Snapshot, tick: Tick) -> tuple[Event, ...]:
+    """One event when a spec turns out to be one that cannot be carried out. A refused action has its own, from whoever met it."""
+    if tick.problem is None or tick.problem[0] == Reason.RECONCILE_FAILED:
+        return ()
+    degraded = (found for found in snapshot.service.status.conditions if found.type is ConditionType.DEGRADED)
+    if any((found.reason, found.message) == tick.problem for found in degraded):
+        return ()
+    return (Event(type=EventType.WARNING, reason=Reason(tick.problem[0]), message=tick.problem[1], action="Reconcile"),)

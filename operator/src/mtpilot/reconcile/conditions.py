@@ -8,6 +8,7 @@ import re
 from datetime import datetime
 
 from mtpilot.api.conditions import ConditionStatus
+from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import CalibrationPhase, CalibrationStatus, Condition, ConditionType, SlotPhase
 from mtpilot.api.throughput_profile import Acceptance
 from mtpilot.model.calibration import Calibration
@@ -64,7 +65,19 @@ def _ready(found: Findings) -> Finding:
     )
     if gateway is None or not gateway.ready:
         return FALSE, Reason.GATEWAY_NOT_READY, f"{text}, but no gateway pod is ready"
-    return TRUE, Reason.ALL_SLOTS_SERVE if serving >= service.spec.replicas else Reason.SOME_SLOTS_SERVE, text
+    reason = Reason.ALL_SLOTS_SERVE if serving >= service.spec.replicas else Reason.SOME_SLOTS_SERVE
+    return TRUE, reason, "; ".join((text, *_fewer_requests(found)))
+
+
+def _fewer_requests(found: Findings) -> list[str]:
+    """For each mode whose engines take fewer requests at once than the spec asks for: memory is what limits them."""
+    modes, said = found.snapshot.service.spec.modes, []
+    for mode, asked in ((Mode.MTP, modes.mtp.max_running_requests), (Mode.BATCH, modes.batch.max_running_requests)):
+        seen = [slot.effective_max_running_requests for slot in found.slots if slot.mode is mode]
+        least = min((slots for slots in seen if slots), default=asked)
+        if least < asked:
+            said.append(f"{mode} replicas run {least} requests at once, not modes.{mode}.maxRunningRequests = {asked}")
+    return said
 
 
 def _metrics(found: Findings) -> Finding:
@@ -120,6 +133,10 @@ def _settled(found: Findings) -> Finding:
     away = found.calibration.slot if found.calibration is not None else None
     if away is not None:
         return FALSE, Reason.CALIBRATING, f"{away} is out of rotation to be measured"
+    return _on_its_way(found) or _off_the_mix(found) or (TRUE, Reason.SETTLED, f"{found.mix}")
+
+
+def _on_its_way(found: Findings) -> Finding | None:
     for slot in found.slots:
         if slot.desired_mode is not None:
             return FALSE, Reason.FLIPPING, f"{slot.name} goes from {slot.mode} to {slot.desired_mode}"
@@ -128,10 +145,18 @@ def _settled(found: Findings) -> Finding:
             return FALSE, Reason.ROLLING_OUT, f"{slot.name} is {slot.phase}"
         if slot.phase is SlotPhase.ROLLING_BACK:
             return FALSE, Reason.ROLLED_BACK, f"{slot.name} goes back to {slot.mode}"
+    return None
+
+
+def _off_the_mix(found: Findings) -> Finding | None:
     decision = found.decision
     if decision is not None and decision.recommended != found.mix and found.snapshot.service.spec.replicas > 0:
         return FALSE, decision.reason, f"recommended {decision.recommended}, running {found.mix}"
-    return TRUE, Reason.SETTLED, f"{found.mix}"
+    replicas = found.snapshot.service.spec.replicas
+    if found.mix.total < replicas:
+        reason = found.problem[0] if found.problem is not None else Reason.ROLLING_OUT
+        return FALSE, reason, f"{found.mix}: {found.mix.total} of {replicas} replicas are made"
+    return None
 
 
 def _capacity(found: Findings) -> Finding:

@@ -16,6 +16,7 @@ from mtpilot.api.throughput_profile import Acceptance, ThroughputProfileSpec
 from mtpilot.model.calibration import Calibration
 from mtpilot.model.reasons import Reason
 from mtpilot.model.snapshot import Profile, Snapshot
+from mtpilot.policy.phrases import names
 from mtpilot.policy.timing import from_text
 from mtpilot.render.arguments import engine_image
 
@@ -89,7 +90,10 @@ def select(snapshot: Snapshot) -> Selection:
 def _named(snapshot: Snapshot, name: str) -> Selection:
     profile = next((profile for profile in snapshot.profiles if profile.name == name), None)
     if profile is None:
-        return _none(Reason.UNCALIBRATED, f"spec.profile names {name}, which does not exist in this namespace; `{COMMAND}` makes one")
+        there = sorted(profile.name for profile in snapshot.profiles)
+        shown = f"those there are: {names(tuple(there))}" if there else "there is none"
+        text = f"spec.profile.name is {name!r}, and no ThroughputProfile of this namespace has that name ({shown}); `{COMMAND}` makes one"
+        return _none(Reason.UNCALIBRATED, text)
     if profile.spec is None:
         return _none(Reason.PROFILE_INVALID, f"ThroughputProfile {name} cannot be read: {profile.problem}")
     candidates, broken = _candidates([profile], snapshot.service.spec)

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from mtpilot.api.conditions import ConditionStatus
 from mtpilot.api.inference_service import InferenceServiceSpec, MixSpec, RolloutStrategy
 from mtpilot.api.status import (
     Condition,
+    ConditionType,
     DecisionStatus,
     DemandStatus,
     EffectiveStatus,
@@ -124,10 +126,21 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
             recommended=str(recommended) if recommended else "",
             ready=f"{serving}/{service.spec.replicas}",
             load=_load(demand),
-            reason=found.problem[0] if found.problem else decision.reason if decision else "",
+            reason=_reason(parts, decision),
         ),
         conditions=parts.conditions,
     )
+
+
+def _reason(parts: Parts, decision: DecisionStatus | None) -> str:
+    """Of the decision, or of what stands in its way: that no replica is ready is no cause where one is known."""
+    if parts.found.problem is not None:
+        return parts.found.problem[0]
+    if decision is None or decision.reason != Reason.NO_READY_REPLICA:
+        return decision.reason if decision is not None else ""
+    bad = {ConditionType.CAPACITY_AVAILABLE: ConditionStatus.FALSE, ConditionType.DEGRADED: ConditionStatus.TRUE}
+    causes = (condition.reason for condition in parts.conditions if condition.status == bad.get(condition.type))
+    return next(causes, decision.reason)
 
 
 def _duration(seconds: float | None) -> str | None:

@@ -35,10 +35,10 @@ def render_gateway(
 ) -> tuple[Manifest, ...]:
     """All objects of the gateway, in the order in which they are applied.
 
-    `limit` is the contention limit, see `render.routing`. `hardware` is taken as every renderer takes it; a gateway runs on any
-    node and needs nothing of it. `images`: default, the released ones by their short names.
+    `limit` is the contention limit, see `render.routing`. A gateway runs on any node: of `hardware` it only
+    matters how its engines treat connections. `images`: default, the released ones by their short names.
     """
-    config = haproxy_config(service.name, service.spec)
+    config = haproxy_config(service.name, service.spec, hardware.spec if hardware else None)
     objects = (
         _config_map(service, config),
         _owned(service, "v1", "ServiceAccount"),
@@ -67,7 +67,7 @@ def _config_map(service: Service, config: str) -> Manifest:
 
 def _role(service: Service) -> Manifest:
     """Reads pods of its namespace, nothing else: RBAC cannot narrow a list to labels."""
-    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
     return _owned(service, "rbac.authorization.k8s.io/v1", "Role", rules=rules)
 
 

@@ -21,6 +21,7 @@ from mtpilot.model.snapshot import DEFAULT_IMAGES, GatewayImages, Service
 
 from .haproxy import ADMIN_SOCKET_FILE, CONFIG_FILE, HEALTH_PATH, NOTHING_WAITS_FILE, RUN_DIR_ENV
 from .haproxy_options import TLS_DIR_ENV
+from .overlay_parts import pull_secrets
 from .timing import whole_seconds
 
 CONFIG_DIR = "/usr/local/etc/haproxy"
@@ -47,6 +48,7 @@ def gateway_pod_spec(service: Service, images: GatewayImages = DEFAULT_IMAGES) -
     keys, tls = service.spec.gateway.api_keys, service.spec.gateway.tls
     return {
         "serviceAccountName": gateway_name(service.name),
+        **_pull_secrets(service, images),
         "automountServiceAccountToken": False,  # HAProxy faces the clients: the token is the agent's alone
         "terminationGracePeriodSeconds": stop_grace_seconds(service),
         "securityContext": {
@@ -67,6 +69,12 @@ def gateway_pod_spec(service: Service, images: GatewayImages = DEFAULT_IMAGES) -
             {"name": "api-access", "projected": {"sources": _api_access()}},
         ],
     }
+
+
+def _pull_secrets(service: Service, images: GatewayImages) -> dict[str, Any]:
+    """The engine's own, since a mirror usually has all images, and those that the operator was told."""
+    names = dict.fromkeys((*pull_secrets(service.spec.engine.pod_template), *images.pull_secrets))
+    return {"imagePullSecrets": [{"name": name} for name in names]} if names else {}
 
 
 def _secret(name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ slots of a fixed pool that the agent fills through the runtime socket, so nothin
 
 import math
 
+from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.types import parse_duration
 from mtpilot.model.names import GATEWAY_METRICS_PORT, GATEWAY_PORT
@@ -84,8 +85,8 @@ def pool_size(replicas: int) -> int:
     return max(LEAST_POOL_SIZE, 1 << (2 * replicas - 1).bit_length())
 
 
-def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
-    """The text of haproxy.cfg, for HAProxy 2.8 and later.
+def haproxy_config(service_name: str, spec: InferenceServiceSpec, hardware: HardwareClassSpec | None = None) -> str:
+    """The text of haproxy.cfg, for HAProxy 2.8 and later. Of the hardware class only the engines' arguments matter.
 
     Every path and address comes from the environment: MTPILOT_RUN_DIR (directory of the admin socket), POD_IP and, with TLS,
     MTPILOT_TLS_DIR (of certificate and key).
@@ -110,7 +111,7 @@ def haproxy_config(service_name: str, spec: InferenceServiceSpec) -> str:
         refused="full || low_full low || held none || low_held low none",
         priority_header=PRIORITY_HEADER,
         batch_class=BATCH_CLASS,
-        engine_connections=engine_connections(spec),
+        engine_connections=engine_connections(spec, hardware),
         tls=tls(spec),
         conversation_key=conversation_key(spec),
         conversation_lane=conversation_places(spec, LANE, servers),

@@ -4,14 +4,15 @@ Each gives lines for its place in the configuration, or nothing where the spec d
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mtpilot.api.gateway import Affinity
+from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec
-from mtpilot.model.names import ENGINE_CONTAINER
 
 from .environment import KEEP_ALIVE_SECONDS, KEEP_ALIVE_VARIABLE
+from .overlay_parts import engine_variables
 
 KEYS_MAP_FILE = "keys.map"  # SHA-256 of an API key → its client; empty as a file, the agent fills it
 KEYS_LOADED = "loaded"  # is in the map once the agent has filled it, even with nothing
@@ -66,12 +67,12 @@ def conversation_table(spec: InferenceServiceSpec) -> str:
     return "\nbackend conversations\n    stick-table type string len 128 size 100k expire 1h store server_id\n"
 
 
-def engine_connections(spec: InferenceServiceSpec) -> str:
+def engine_connections(spec: InferenceServiceSpec, hardware: HardwareClassSpec | None = None) -> str:
     """Whether connections to engines are used again.
 
     Only where no engine closes one by itself: a request that meets a closing engine is lost, or would have to be sent twice.
     """
-    if _engines_outlast(spec):
+    if _engines_outlast(spec, hardware):
         # A client's first request is sent only on a connection that has carried several, as HAProxy's "safe" has it.
         return "    # An engine never closes a connection first, see its SGLANG_TIMEOUT_KEEP_ALIVE.\n    http-reuse safe\n"
     return (
@@ -80,25 +81,16 @@ def engine_connections(spec: InferenceServiceSpec) -> str:
     )
 
 
-def _engines_outlast(spec: InferenceServiceSpec) -> bool:
+def _engines_outlast(spec: InferenceServiceSpec, hardware: HardwareClassSpec | None) -> bool:
     set_in: list[tuple[Any, Any]] = [(variable.name, variable.value) for variable in spec.engine.env]
-    set_in += [(variable.get("name"), variable.get("value")) for variable in _overlaid_environment(spec.engine.pod_template)]
+    set_in += [(variable.get("name"), variable.get("value")) for variable in engine_variables(spec.engine.pod_template)]
     chosen = [str(value) for name, value in set_in if name == KEEP_ALIVE_VARIABLE]
     long_enough = all(value.isascii() and value.isdecimal() and int(value) >= KEEP_ALIVE_SECONDS for value in chosen)
     # NB: another web server, of which it is not known whether it reads the variable.
-    return long_enough and not any(_HTTP2_FLAG in arguments for arguments in (spec.modes.mtp.extra_args, spec.modes.batch.extra_args))
-
-
-def _overlaid_environment(overlay: Any) -> list[Mapping[str, Any]]:
-    """The engine's variables in a pod template, which may have any shape: what is wrong with it is told where the engine is rendered."""
-    pod = overlay.get("spec") if isinstance(overlay, Mapping) else None
-    containers = pod.get("containers") if isinstance(pod, Mapping) else None
-    engines = [one for one in _items(containers) if isinstance(one, Mapping) and one.get("name") == ENGINE_CONTAINER]
-    return [variable for engine in engines for variable in _items(engine.get("env")) if isinstance(variable, Mapping)]
-
-
-def _items(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
+    of_class = hardware.engine.args if hardware else ()
+    return long_enough and not any(
+        _HTTP2_FLAG in arguments for arguments in (of_class, spec.modes.mtp.extra_args, spec.modes.batch.extra_args)
+    )
 
 
 def tls(spec: InferenceServiceSpec) -> str:

@@ -12,7 +12,10 @@ MEASURING = RunProgress(state=RunState.MEASURING, done=3, total=9, seconds_left=
 
 
 def config_map(**data: str) -> dict[str, Any]:
-    return {"metadata": {"name": "chat-calibration", "uid": "u1", "annotations": {"mtpilot.dev/calibration": "one/ab"}}, "data": data}
+    return {
+        "metadata": {"name": "chat-calibration", "uid": "u1", "annotations": {"mtpilot.dev/calibration": "one/ab"}},
+        "data": {"run": "one/ab"} | data,
+    }
 
 
 def test_progress_is_read_as_it_was_written():

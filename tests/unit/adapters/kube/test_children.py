@@ -1,5 +1,7 @@
 """Owned objects other than slots, and those that only look like ours."""
 
+from datetime import UTC, datetime
+
 from mtpilot.adapters.kube.children import child_from_object, split_owned
 from mtpilot.model.snapshot import Conflict, Manifest
 
@@ -20,6 +22,14 @@ def test_a_child_with_its_digest() -> None:
 def test_a_workload_tells_how_much_of_it_is_ready() -> None:
     found = child_from_object(deployment("chat-gateway", spec={"replicas": 2}, status={"readyReplicas": None}))
     assert (found.ready, found.desired) == (0, 2)
+
+
+def test_a_workload_tells_when_a_pod_of_it_last_became_ready() -> None:
+    times = {"Available": "2026-12-01T12:00:00Z", "Progressing": "2026-12-01T12:03:00Z"}
+    conditions = [{"type": kind, "status": "True", "lastUpdateTime": at} for kind, at in times.items()]
+    found = child_from_object(deployment("chat-gateway", status={"readyReplicas": 2, "conditions": conditions}))
+    assert found.changed_at == datetime(2026, 12, 1, 12, 3, tzinfo=UTC)
+    assert child_from_object(deployment("chat-gateway")).changed_at is None
 
 
 def test_content_taken_over_by_somebody_else_withholds_the_digest() -> None:

@@ -55,8 +55,8 @@ def test_a_replica_is_not_spread_over_leftovers() -> None:
 def test_own_pods_count_as_they_are_now_and_others_as_they_were_read() -> None:
     """A replica made, or gone, since the read of all namespaces is neither missing nor still there."""
 
-    def engine(node_name: str, namespace: str = "ns") -> Manifest:
-        labels = {"mtpilot.dev/service": "chat", "mtpilot.dev/component": "engine"}
+    def engine(node_name: str, namespace: str = "ns", component: str = "engine") -> Manifest:
+        labels = {"mtpilot.dev/service": "chat", "mtpilot.dev/component": component}
         return {"metadata": {"namespace": namespace, "labels": labels}} | pod(node_name, 4)
 
     def free(cached: list[Manifest], own: list[Manifest]) -> int:
@@ -67,6 +67,8 @@ def test_own_pods_count_as_they_are_now_and_others_as_they_were_read() -> None:
     assert free([engine("a")], [engine("a")]) == 12
     assert free([engine("a"), engine("b")], [engine("a")]) == 12
     assert free([engine("a", "elsewhere"), pod("b", 4)], [engine("a")]) == 4
+    worker = engine("b", component="engine-worker")
+    assert free([engine("a"), worker], [engine("a"), worker]) == 8
 
 
 @pytest.mark.parametrize(

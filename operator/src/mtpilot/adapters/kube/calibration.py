@@ -26,7 +26,12 @@ from .client import KubeClient
 from .fields import annotations_of, condition, is_deleting, is_owned, labels_of, metadata_of
 from .paths import Ref
 
-PROFILE_KEY, PROBLEM_KEY = "profile.json", "problem.txt"
+PROFILE_KEY, PROBLEM_KEY, RUN_KEY = "profile.json", "problem.txt", "run"
+
+
+def run_of(found: Manifest) -> str:
+    """The run that the operator wants in the ConfigMap; `RUN_KEY` tells of which one its data are."""
+    return annotations_of(found).get(ANNOTATION_CALIBRATION, "")
 
 
 def progress_key(mode: str) -> str:
@@ -72,17 +77,17 @@ def job_from_object(job: Manifest) -> CalibrationJob | None:
 
 
 def records_from_object(found: Manifest) -> CalibrationRecords:
-    """What stands in the ConfigMap."""
-    data: dict[str, str] = found.get("data") or {}
+    """What stands in the ConfigMap of the run that it is of now."""
+    data, run = found.get("data") or {}, run_of(found)
+    data = data if data.get(RUN_KEY) == run else {}
     profile, problem = _profile(data.get(PROFILE_KEY))
     progress = {mode: told for mode in Mode if (told := _progress(data.get(progress_key(mode)))) is not None}
     return CalibrationRecords(
         uid=metadata_of(found)["uid"],
-        run=annotations_of(found).get(ANNOTATION_CALIBRATION, ""),
+        run=run,
         progress=progress,
         profile=profile,
         problem=data.get(PROBLEM_KEY) or problem,
-        deleting=is_deleting(found),
     )
 
 

@@ -1,11 +1,12 @@
 """Owned objects other than slots, and foreign objects that stand on a name we need."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from mtpilot.model.names import ANNOTATION_DIGEST
 from mtpilot.model.snapshot import Child, Conflict, Manifest
 
-from .fields import annotations_of, is_deleting, is_owned, metadata_of, owned_by_others
+from .fields import annotations_of, is_deleting, is_owned, metadata_of, owned_by_others, read_time
 
 # Listed by label and as metadata only: their content is ours to render, not to read. Secrets are fetched by name instead,
 # so that the operator needs no right to list them.
@@ -42,7 +43,14 @@ def child_from_object(obj: Manifest) -> Child:
         deleting=is_deleting(obj),
         ready=int((obj.get("status") or {}).get("readyReplicas") or 0) if workload else None,
         desired=int((obj.get("spec") or {}).get("replicas") or 0) if workload else None,
+        changed_at=_changed_at(obj) if workload else None,
     )
+
+
+def _changed_at(deployment: Manifest) -> datetime | None:
+    """The newest word of its conditions: Progressing is updated with every pod that gets ready in a rollout, Available after a loss."""
+    conditions = (deployment.get("status") or {}).get("conditions") or ()
+    return max((at for condition in conditions if (at := read_time(condition.get("lastUpdateTime"))) is not None), default=None)
 
 
 def split_owned(objects: Iterable[Manifest], uid: str) -> tuple[list[Manifest], list[Conflict]]:

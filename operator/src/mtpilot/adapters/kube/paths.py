@@ -13,11 +13,13 @@ from mtpilot.ports import ClusterError
 INFERENCE_SERVICE = (API_VERSION, "InferenceService")
 HARDWARE_CLASS = (API_VERSION, "HardwareClass")
 THROUGHPUT_PROFILE = (API_VERSION, "ThroughputProfile")
+CUSTOM_RESOURCE_DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 _PLURALS: dict[tuple[str, str], str] = {
     INFERENCE_SERVICE: "inferenceservices",
     HARDWARE_CLASS: "hardwareclasses",
     THROUGHPUT_PROFILE: "throughputprofiles",
+    CUSTOM_RESOURCE_DEFINITION: "customresourcedefinitions",
     ("v1", "ConfigMap"): "configmaps",
     ("v1", "Event"): "events",
     ("v1", "Node"): "nodes",

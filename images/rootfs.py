@@ -44,7 +44,7 @@ _SETTINGS = (
     "/usr/share/ca-certificates",
     "/usr/local/share/ca-certificates",
 )
-_USER = "mtpilot:x:65532:65532:mtpilot:/tmp:/usr/sbin/nologin\n"
+_USER = "service:x:65532:65532:service:/tmp:/usr/sbin/nologin\n"
 
 
 class Rootfs:
@@ -144,7 +144,7 @@ def main() -> None:
         for name in names:
             rootfs.take(Path("/usr/share/doc", name, "copyright"))
     rootfs.write("/etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n" + _USER)
-    rootfs.write("/etc/group", "root:x:0:\nmtpilot:x:65532:\n")
+    rootfs.write("/etc/group", "root:x:0:\nservice:x:65532:\n")
     (rootfs.root / "tmp").mkdir()
     (rootfs.root / "tmp").chmod(0o1777)
 
