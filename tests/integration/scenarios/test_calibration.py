@@ -17,7 +17,7 @@ from tests.integration.scenarios.support import flips, under_load, until_mix
 from tests.integration.support import eventually
 
 Operators = Callable[..., AbstractAsyncContextManager[Operator]]
-RUN = {"concurrency": [1, 2, 4], "outputTokens": 64, "repeats": 2}
+RUN = {"concurrency": [1, 2, 4], "outputTokens": 128, "repeats": 3}
 POLICY = {"mode": "Auto", "stabilization": {"up": "1s", "down": "3s"}, "minDwell": "5s", "maxFlipsPerHour": 60}
 
 
@@ -67,7 +67,7 @@ async def test_a_service_without_a_profile_is_measured_while_it_serves_and_then_
         assert flips(status) == []
         profile = await scene.get("throughputprofiles", "chat-calibrated")
         assert profile is not None
-        assert {curve["mode"]: len(curve["points"]) for curve in profile["spec"]["curves"]} == {"mtp": 4, "batch": 4}
+        assert {curve["mode"]: curve["slots"] for curve in profile["spec"]["curves"]} == {"mtp": 8, "batch": 32}
 
         async def in_use() -> bool:
             return (await scene.condition("chat", "Calibrated")).get("reason") == "ProfileInUse"
@@ -75,7 +75,7 @@ async def test_a_service_without_a_profile_is_measured_while_it_serves_and_then_
         await eventually(in_use, seconds=15)
         batches = await kept(scene)
         assert sorted((batch.mode, batch.concurrency) for batch in batches) == sorted(
-            [("mtp", level) for level in (1, 2, 4, 8)] * 2 + [("batch", level) for level in (1, 2, 4, 32)] * 2
+            [("mtp", level) for level in (1, 2, 4, 8)] * 3 + [("batch", level) for level in (1, 2, 4, 32)] * 3
         )
         assert len({batch.run_id for batch in batches}) == 1
         assert away["slot"] == "chat-r1"
@@ -83,7 +83,7 @@ async def test_a_service_without_a_profile_is_measured_while_it_serves_and_then_
 
 async def test_load_gives_the_slot_back_and_loses_nothing(scene: Scene, operators: Operators) -> None:
     async with operators("--rate-window", "4"):
-        await scene.apply(measured(run=RUN | {"repeats": 6}))
+        await scene.apply(measured(run=RUN | {"repeats": 12}))
         await scene.until_ready()
         before = await until(scene, lambda found: is_measuring(found, "mtp", 3), seconds=60)
         async with under_load(scene, clients=12, output_tokens=300):

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from mtpilot.api.inference_service import CalibrationMode, InferenceServiceSpec, Mode
 from mtpilot.api.status import CalibrationPhase, CalibrationStatus
+from mtpilot.render.digest import digest
 from mtpilot.rollout.context import Templates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A calibration. request: what asked for it, as status tells it. key: with the templates that it measures: others make another run."""
+    """A calibration. request: what asked for it, as status tells it. key: with what is measured, and how: another makes another run."""
 
     request: str
     key: str
@@ -17,7 +18,8 @@ class Run:
 
 def run_of(spec: InferenceServiceSpec, templates: Templates) -> Run | None:
     """The run that the spec may ask for; None: it asks for none, whatever there is."""
-    measured = f"{templates.digest(Mode.MTP)}-{templates.digest(Mode.BATCH)}"
+    how = digest([spec.profile.run.model_dump(mode="json"), spec.workload.input_tokens, spec.workload.sampling])
+    measured = f"{templates.digest(Mode.MTP)}-{templates.digest(Mode.BATCH)}-{how}"
     match spec.profile.calibration:
         case CalibrationMode.NEVER:
             return None
