@@ -17,13 +17,17 @@ from tests.integration.scenarios.support import flips, under_load, until_mix
 from tests.integration.support import eventually
 
 Operators = Callable[..., AbstractAsyncContextManager[Operator]]
-RUN = {"concurrency": [1, 2, 4], "outputTokens": 128, "repeats": 3}
+RUN = {"concurrency": [1, 2, 4], "outputTokens": 128, "repeats": 6}
 POLICY = {"mode": "Auto", "stabilization": {"up": "1s", "down": "3s"}, "minDwell": "5s", "maxFlipsPerHour": 60}
 
 
 def measured(**profile: Any) -> Manifest:
-    """A service of two replicas without a profile, that is to be measured."""
-    return simulated(time_scale=4, mtp_slots=8, policy=POLICY, profile={"calibration": "WhenMissing", "run": RUN} | profile)
+    """A service of two replicas without a profile; `ask` has it measured."""
+    return simulated(time_scale=4, mtp_slots=8, policy=POLICY, profile={"run": RUN} | profile)
+
+
+async def ask(scene: Scene) -> None:
+    await scene.patch("chat", {"profile": {"calibration": "WhenMissing"}})
 
 
 async def until(scene: Scene, look: Callable[[Manifest], Any], *, seconds: float) -> Manifest:
@@ -33,7 +37,10 @@ async def until(scene: Scene, look: Callable[[Manifest], Any], *, seconds: float
         found: Manifest = (await scene.status()).get("calibration") or {}
         return found if look(found) else None
 
-    return await eventually(seen, seconds=seconds, every_seconds=0.2)
+    try:
+        return await eventually(seen, seconds=seconds, every_seconds=0.2)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\ncalibration: {(await scene.status()).get('calibration')}") from None
 
 
 def is_measuring(found: Manifest, mode: str, done: int = 1) -> bool:
@@ -55,6 +62,7 @@ async def test_a_service_without_a_profile_is_measured_while_it_serves_and_then_
         await scene.apply(measured())
         await scene.until_ready()
         async with under_load(scene, clients=2, output_tokens=100, pause_seconds=0.5) as around:
+            await ask(scene)
             away = await until(scene, lambda found: is_measuring(found, "mtp"), seconds=60)
             assert (await scene.condition("chat", "Calibrated"))["reason"] == "Calibrating"
             await operator.kill()
@@ -75,7 +83,7 @@ async def test_a_service_without_a_profile_is_measured_while_it_serves_and_then_
         await eventually(in_use, seconds=15)
         batches = await kept(scene)
         assert sorted((batch.mode, batch.concurrency) for batch in batches) == sorted(
-            [("mtp", level) for level in (1, 2, 4, 8)] * 3 + [("batch", level) for level in (1, 2, 4, 32)] * 3
+            [("mtp", level) for level in (1, 2, 4, 8)] * 6 + [("batch", level) for level in (1, 2, 4, 32)] * 6
         )
         assert len({batch.run_id for batch in batches}) == 1
         assert away["slot"] == "chat-r1"
@@ -85,6 +93,7 @@ async def test_load_gives_the_slot_back_and_loses_nothing(scene: Scene, operator
     async with operators("--rate-window", "4"):
         await scene.apply(measured(run=RUN | {"repeats": 12}))
         await scene.until_ready()
+        await ask(scene)
         before = await until(scene, lambda found: is_measuring(found, "mtp", 3), seconds=60)
         async with under_load(scene, clients=12, output_tokens=300):
             given_back = await until(scene, lambda found: found.get("phase") == "Waiting", seconds=30)
@@ -101,12 +110,10 @@ async def test_load_gives_the_slot_back_and_loses_nothing(scene: Scene, operator
 
 async def test_an_engine_that_leaks_gives_no_profile(scene: Scene, operators: Operators) -> None:
     async with operators("--rate-window", "4"):
-        service = measured()
-        service["spec"]["profile"] |= {"calibration": "Never"}
-        await scene.apply(service)
+        await scene.apply(measured())
         await scene.until_ready()
         await set_faults(scene, {"rows": "swap"})
-        await scene.patch("chat", {"profile": {"calibration": "WhenMissing"}})
+        await ask(scene)
         failed = await until(scene, lambda found: found.get("phase") == "Failed", seconds=90)
         assert "another request's marker" in failed["message"]
         await until_mix(scene, mtp=2, batch=0)
