@@ -30,7 +30,7 @@ bench-gateway: env ## This gateway beside HAProxy, sglang-router and smg on one 
 	$(RUN) python -m e2e.bench_gateway $(BENCH_GATEWAY_ARGS)
 
 .PHONY: test
-test: env toolchain test-tools test-fast test-contract test-replay test-integration ## All tests: fast ones first, then those on a real control plane
+test: env toolchain test-tools test-fast test-contract test-replay test-sweeps test-integration ## All tests: fast ones first, then those on a real control plane
 
 .PHONY: check
 check: env ## Format, lint, types, import layers, generated files up to date, links in docs
@@ -94,12 +94,17 @@ test-fast: env ## Unit, property and golden tests (MTPILOT_EXAMPLES=300 tries ea
 	$(RUN) pytest -n 2 --dist worksteal $(FAST_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test-contract
-test-contract: env ## Simulator and rendered arguments against SGLang's recordings and flag list
+test-contract: env ## What others define: SGLang's recordings and flags, the chart by Helm, its alerts by promtool
+	@$(RUN) python -m e2e.toolchain ensure helm promtool >/dev/null
 	$(RUN) pytest -n 2 tests/contract $(PYTEST_ARGS)
 
 .PHONY: contract-sglang
 contract-sglang: env ## SGLang's own 0.5.23 parser over every sample (265 MB into the user cache the first time; CONTRACT_ARGS=--json)
 	@$(RUN) python -m e2e.contract_sglang $(CONTRACT_ARGS)
+
+.PHONY: test-sweeps
+test-sweeps: env ## mtpilot bench gets back the curves of simulators, and finds rows that leak, one measurement at a time
+	$(RUN) pytest tests/sweeps $(PYTEST_ARGS)
 
 .PHONY: test-replay
 test-replay: env ## The laboratory's table and optimum from the project's own code

@@ -30,13 +30,13 @@ async def test_every_request_is_sent_once_to_the_targets_in_turn(right, tmp_path
 
 async def test_arrivals_follow_the_schedule_and_not_the_answers(right):
     schedule = Schedule(requests=tuple(Request(at_seconds=at / 20, input_tokens=5, output_tokens=4) for at in range(20)))
-    async with serving(right, delay_seconds=1.0) as server:
+    async with serving(right, delay_seconds=0.6) as server:
         result = await run_load(schedule, [server.url], model="m")
     sent = sorted(record.sent_at for record in result.records)
     assert sent[-1] - sent[0] == pytest.approx(0.95, abs=0.3)
-    assert result.peak_in_flight == 20
-    assert result.mean_latency_seconds == pytest.approx(1.0, abs=0.3)
-    assert result.p99_latency_seconds >= result.p50_latency_seconds >= 1.0
+    assert result.peak_in_flight >= 10
+    assert result.mean_latency_seconds == pytest.approx(0.6, abs=0.3)
+    assert result.p99_latency_seconds >= result.p50_latency_seconds >= 0.6
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from mtpilot.evidence.levels import tokens_per_second
 from mtpilot.evidence.records import Sampling
 from mtpilot.evidence.verify import verify
 from sglang_sim import curves
-from tests.integration.bench.simulators import engines, mtpilot
+from tests.sweeps.simulators import engines, mtpilot
 
 _WITHIN = 0.05
 _ATTEMPTS = 4
