@@ -13,7 +13,7 @@
   verbs: [update] # owner references that block deletion
 - apiGroups: [mtpilot.dev]
   resources: [throughputprofiles]
-  verbs: [list, watch]
+  verbs: [get, list, watch, create, patch] # create, patch: what a calibration measured
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [get, list, watch, create, patch, delete]
@@ -26,6 +26,9 @@
 - apiGroups: [apps]
   resources: [statefulsets, controllerrevisions] # LeaderWorkerSet's own: whose pod it is, what served before
   verbs: [list]
+- apiGroups: [batch]
+  resources: [jobs] # that measure a replica
+  verbs: [get, list, create, patch, delete]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, patch] # patch: the serving label

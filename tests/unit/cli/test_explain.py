@@ -214,3 +214,13 @@ def test_the_numbers_behind_the_sentences() -> None:
     assert found["loop"] == {"kind": "Open", "confidence": "0.93"}
     assert found["decision"]["outlook"]["staying"] == {"mix": {"mtp": 3, "batch": 1}, "requestMinutes": "2100", "feasible": True}
     assert "conditions" not in found
+
+
+def test_how_far_a_calibration_is() -> None:
+    told = {
+        "phase": "Measuring", "requestId": "one", "slot": "chat-r1", "mode": "batch", "done": 15, "total": 27, "timeLeft": "4m10s",
+        "message": "batch: 64 at once is next",
+    }  # fmt: skip
+    assert explain(**{**STATUS, "calibration": told})["calibration"] == [
+        "Request one: Measuring on chat-r1, 15 of 27 batches of the modes begun, 4m10s left for batch: batch: 64 at once is next."
+    ]

@@ -5,13 +5,14 @@ The spec is the user's alone: the operator never writes it. What was defaulted, 
 """
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field
 
 from .engine import EngineSpec
 from .gateway import GatewaySpec
 from .model import ModelSpec
-from .types import DNS_LABEL_PATTERN, STORED_DEFAULT, ApiModel, Decimal, Duration, EngineArg, Fraction
+from .types import DNS_LABEL_PATTERN, LABEL_VALUE_PATTERN, STORED_DEFAULT, ApiModel, Decimal, Duration, EngineArg, Fraction
 
 MOST_RUNNING_REQUESTS = 4096  # of one replica
 
@@ -181,10 +182,48 @@ class RolloutSpec(ApiModel):
     allow_downtime: bool = Field(default=False, description="A single replica may be replaced in place: requests wait at the gateway")
 
 
-class ProfileReference(ApiModel):
-    """The ThroughputProfile to decide by, in the service's namespace."""
+class CalibrationMode(StrEnum):
+    """When the operator measures the curves of both modes itself, on one replica taken out of rotation."""
 
-    name: str = Field(min_length=1, max_length=253, description="Name of the ThroughputProfile")
+    NEVER = "Never"
+    WHEN_MISSING = "WhenMissing"
+    REQUESTED = "Requested"
+
+
+class CalibrationRunSpec(ApiModel):
+    """What a calibration measures; where a field is absent, what `mtpilot bench` does by itself."""
+
+    concurrency: tuple[Annotated[int, Field(ge=1, le=65_536)], ...] = Field(
+        default=(),
+        max_length=32,
+        description="Requests at once; the slots of the replica are always added, and what is above them is left out. "
+        "Default: 1, 2, 4, 8, 16, 32, 64, 128",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    output_tokens: int | None = Field(default=None, ge=48, le=65_536, description="Tokens of an answer; default: 256")
+    repeats: int = Field(default=3, ge=1, le=20, description="Batches of each level; 3 tell the noise")
+    records_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=253,
+        description="PersistentVolumeClaim for the evidence package; without one a ConfigMap keeps what it can hold",
+    )
+
+
+class ProfileSpec(ApiModel):
+    """Which ThroughputProfile decides, and whether the operator measures one."""
+
+    name: str | None = Field(
+        default=None, min_length=1, max_length=253, description="Name of the ThroughputProfile; default: the one that fits best"
+    )
+    calibration: CalibrationMode = Field(
+        default=CalibrationMode.NEVER,
+        description="WhenMissing measures while no profile can be used, Requested once for each requestId; both need two replicas",
+    )
+    request_id: str | None = Field(
+        default=None, min_length=1, max_length=63, pattern=LABEL_VALUE_PATTERN, description="With Requested: another value measures again"
+    )
+    run: CalibrationRunSpec = Field(default=CalibrationRunSpec(), description="What a calibration measures")
 
 
 class InferenceServiceSpec(ApiModel):
@@ -201,8 +240,9 @@ class InferenceServiceSpec(ApiModel):
     )
     workload: WorkloadSpec = Field(default=WorkloadSpec(), description="The usual request")
     modes: ModesSpec = Field(description="The two kinds of replica")
-    profile: ProfileReference | None = Field(
-        default=None, description="The ThroughputProfile to decide by; default: the one that fits model, hardware class and context best"
+    profile: ProfileSpec = Field(
+        default=ProfileSpec(),
+        description="The ThroughputProfile to decide by; default: the one that fits model, hardware class and context best",
     )
     policy: PolicySpec = Field(default=PolicySpec(), description="Who decides the mix, and within which limits")
     rollout: RolloutSpec = Field(default=RolloutSpec(), description="How a replica is replaced")

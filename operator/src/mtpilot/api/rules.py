@@ -12,6 +12,7 @@ from .inference_service import (
     InferenceServiceSpec,
     MtpModeSpec,
     PolicySpec,
+    ProfileSpec,
     RolloutSpec,
     SpeculationSpec,
     Targets,
@@ -218,6 +219,22 @@ RULES: Mapping[type[ApiModel], tuple[Rule, ...]] = {
             f" && self.pinned.?batch.orValue(0) >= {value(PolicySpec, 'minReplicas.batch')})",
             message="pinned must not be below minReplicas in either mode",
             field_path=".pinned",
+        ),
+    ),
+    ProfileSpec: (
+        Rule(
+            name="request-id-required",
+            expression=f"{value(ProfileSpec, 'calibration')} != 'Requested' || has(self.requestId)",
+            message="requestId is required with calibration Requested: another value measures again",
+            field_path=".requestId",
+            reason=Reason.REQUIRED,
+        ),
+        Rule(
+            name="request-id-only-requested",
+            expression=f"{value(ProfileSpec, 'calibration')} == 'Requested' || !has(self.requestId)",
+            message="requestId needs calibration Requested: nothing else reads it",
+            field_path=".requestId",
+            reason=Reason.FORBIDDEN,
         ),
     ),
     RolloutSpec: (

@@ -23,6 +23,7 @@ class SlotPhase(StrEnum):
     REPLACING = "Replacing"
     ROLLING_BACK = "RollingBack"
     RETIRING = "Retiring"  # scaled away: drains, then its Deployment is deleted
+    CALIBRATING = "Calibrating"  # out of rotation, to be measured
     BROKEN = "Broken"  # crash loop or rollback that is not ready either
 
 
@@ -181,6 +182,32 @@ class ProfileInUseStatus(ApiModel):
     first_remedy: Text | None = Field(default=None, description="What to do before any flip, where mtp is short of slots")
 
 
+class CalibrationPhase(StrEnum):
+    """How far a calibration is."""
+
+    WAITING = "Waiting"  # for a quiet time, or for the fleet to be whole
+    DRAINING = "Draining"  # its slot finishes its requests
+    STARTING = "Starting"  # its slot goes over to the mode to measure
+    MEASURING = "Measuring"
+    FINISHED = "Finished"
+    FAILED = "Failed"
+
+
+class CalibrationStatus(ApiModel):
+    """The calibration that is asked for, under way or over."""
+
+    phase: CalibrationPhase = Field(description="How far it is")
+    request_id: str = Field(max_length=63, description="Which one: spec.profile.requestId, or one that mtpilot made")
+    slot: str | None = Field(default=None, max_length=63, description="The slot that is out of rotation for it")
+    mode: Mode | None = Field(default=None, description="The mode that is measured, or is next")
+    done: int | None = Field(default=None, ge=0, description="Batches that were measured, of both modes")
+    total: int | None = Field(default=None, ge=0, description="Batches to measure, as far as they are known")
+    time_left: str | None = Field(default=None, max_length=32, description="Time left of the mode that is measured")
+    started_at: Timestamp | None = Field(default=None, description="When a slot was first taken out of rotation for it")
+    paused_at: Timestamp | None = Field(default=None, description="When its slot was last given back before the end")
+    message: Text = Field(default="", description="What it waits for, or how it ended")
+
+
 class HistoryEntry(ApiModel):
     """One flip of one slot."""
 
@@ -243,6 +270,7 @@ class InferenceServiceStatus(ApiModel):
     decision: DecisionStatus | None = Field(default=None, description="The present answer and its reason")
     loop: LoopStatus | None = Field(default=None, description="Which kind of load there is")
     profile: ProfileInUseStatus | None = Field(default=None, description="The curves that decisions are made by")
+    calibration: CalibrationStatus | None = Field(default=None, description="The operator's own measurement, where the spec asks for one")
     flip: FlipStatus = Field(default=FlipStatus(), description="What a flip costs here")
     history: tuple[HistoryEntry, ...] = Field(
         default=(), max_length=10, description="The last flips, newest last", json_schema_extra={"x-kubernetes-list-type": "atomic"}

@@ -5,7 +5,7 @@ They stand in a folder beside the package, `OUT.part`; the package itself appear
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mtpilot.evidence.environment import Environment
@@ -50,6 +50,18 @@ class Ledger:
                 break
         last = max((at for at, record in enumerate(records) if isinstance(record, BatchRecord)), default=-1)
         return environment, records[: last + 1]
+
+    def files(self) -> dict[str, bytes]:
+        """What there is of the run, as files; `restore` takes them."""
+        folder = self._part if (self._part / ENVIRONMENT).is_file() else self._out
+        return {name: (folder / name).read_bytes() for name in (ENVIRONMENT, RECORDS) if (folder / name).is_file()}
+
+    def restore(self, files: Mapping[str, bytes]) -> None:
+        """Put a run there to go on with. Raises OSError."""
+        self._part.mkdir(parents=True, exist_ok=True)
+        for name in (RECORDS, ENVIRONMENT):
+            if name in files:
+                (self._part / name).write_bytes(files[name])
 
     def begin(self, environment: Environment, records: Sequence[Record] = ()) -> None:
         """Make the folder, with what there is."""

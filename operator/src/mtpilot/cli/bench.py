@@ -50,6 +50,12 @@ def bench(
     seed: Annotated[int, typer.Option(help="Of prompts and arrivals.")] = 0,
     keep_text: Annotated[bool, typer.Option("--keep-text", help="Keep the answers, not only their digests.")] = False,
     go_on: Annotated[bool, typer.Option("--continue", help="Go on with the run in --out; engines may be added to it.")] = False,
+    keep_in: Annotated[
+        str | None,
+        typer.Option(metavar="CONFIGMAP", help="Keep progress and records in this ConfigMap and go on with them; for Jobs."),
+    ] = None,
+    model_source: Annotated[str | None, typer.Option(help="With --keep-in: the model of the profile, as in model.source.")] = None,
+    revision: Annotated[str | None, typer.Option(help="With --keep-in: its revision.")] = None,
     plots: Annotated[bool, typer.Option(help="Plots in the package, where matplotlib is installed.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -97,7 +103,10 @@ def bench(
         )
     except (OSError, ValueError) as error:
         exits.leave(str(error), exits.USAGE)
-    found = _measured(options, _ledger(Ledger(out), out, go_on=go_on), go_on=go_on)
+    if keep_in is not None:
+        found = _kept(options, out, keep_in, model_source, revision)
+    else:
+        found = _measured(options, _ledger(Ledger(out), out, go_on=go_on), go_on=go_on)
     _show(found, out, as_json=as_json)
     if found.leaked or found.failed:
         raise typer.Exit(exits.FAILED)
@@ -152,6 +161,14 @@ def _acceptance(text: str | None) -> "Acceptance | None":
     from mtpilot.api.throughput_profile import Acceptance
 
     return None if text is None else Acceptance(text)
+
+
+def _kept(options: "Options", out: Path, config_map: str, model_source: str | None, revision: str | None) -> "Finished":
+    from .bench_kept import Kept, measure_kept
+    from .profile_making import Facts
+
+    facts = Facts(model=model_source, revision=revision, hardware_class=options.hardware_class)
+    return measure_kept(options, out, Kept(config_map=config_map, facts=facts))
 
 
 def _ledger(ledger: "Ledger", out: Path, *, go_on: bool) -> "Ledger":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .access import NamespaceOption, chosen_namespace, read_service
-from .outlook import cost_lines, load_lines, loop_lines, profile_lines
+from .outlook import calibration_lines, cost_lines, load_lines, loop_lines, profile_lines
 
 if TYPE_CHECKING:
     from mtpilot.api.status import Condition, InferenceServiceStatus, SlotStatus
@@ -43,6 +43,7 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
     sections = {
         "now": _now(service, now),
         "decided by": [] if service.deleting_since is not None else profile_lines(status),
+        "calibration": [] if service.deleting_since is not None else calibration_lines(status),
         "why": _why(service, now),
         "ahead": [] if service.deleting_since is not None else cost_lines(status),
         "would change it": _change(service),
@@ -60,7 +61,7 @@ def explanation(service: "Service", now: datetime) -> dict[str, list[str]]:
 
 def numbers(service: "Service") -> dict[str, Any]:
     """The numbers behind the sentences, as status has them."""
-    parts = {"mix", "recommended", "demand", "loop", "profile", "decision", "flip"}
+    parts = {"mix", "recommended", "demand", "loop", "profile", "decision", "flip", "calibration"}
     return service.status.model_dump(mode="json", by_alias=True, exclude_none=True, include=parts)
 
 

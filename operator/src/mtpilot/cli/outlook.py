@@ -45,6 +45,17 @@ def profile_lines(status: "InferenceServiceStatus") -> list[str]:
     ]
 
 
+def calibration_lines(status: "InferenceServiceStatus") -> list[str]:
+    """How far the operator's own measurement is."""
+    calibration = status.calibration
+    if calibration is None:
+        return []
+    where = f" on {calibration.slot}" if calibration.slot is not None else ""
+    measured = f", {calibration.done} of {calibration.total} batches of the modes begun" if calibration.total else ""
+    left = f", {calibration.time_left} left for {calibration.mode}" if calibration.time_left is not None else ""
+    return [f"Request {calibration.request_id}: {calibration.phase}{where}{measured}{left}: {calibration.message}."]
+
+
 def cost_lines(status: "InferenceServiceStatus") -> list[str]:
     """What staying and each move would cost, cheapest first after staying."""
     outlook = status.decision.outlook if status.decision is not None else None

@@ -14,8 +14,10 @@ from mtpilot.evidence.verify import Verification, verify
 from .profile_making import Facts, Made, made_of
 
 
-def make_from_package(path: Path, told: Facts, choice: Choice, *, name: str | None) -> Made:
+def make_from_package(path: Path, told: Facts, choice: Choice, *, name: str | None, table_only: bool = False) -> Made:
     """Verify the package, take its batches, fit them; the digest of its records goes into the provenance.
+
+    table_only: take the table itself as the curve, which needs no scipy.
 
     Raises:
         OSError, ValueError: it cannot be read, or something needed is not told.
@@ -31,6 +33,7 @@ def make_from_package(path: Path, told: Facts, choice: Choice, *, name: str | No
     if found := implausible(package, taken.batches):
         raise ImplausibleRun("\n".join(found))
     known = told.over(_facts(package, engines, verified))
+    known = replace(known, draft_tokens=None) if table_only else known
     made = made_of(measurements_of_batches(taken.batches, engines), known, name=name, records_sha256=verified.records_sha256)
     if found := implausible(package, taken.batches, made.step_time_mape):
         raise ImplausibleRun("\n".join(found))

@@ -96,6 +96,7 @@ class FleetState:
     mtp_digest: str | None = None  # template digest that mtp replicas shall have now; None: taken from those that serve
     batch_digest: str | None = None  # the same of batch replicas
     expected_flip_seconds: float = 300.0  # that a replica serves nothing: median of the last flips, else drain and start-up as expected
+    calibrating: str | None = None  # slot that is out of rotation to be measured
     last_move_to: Mode | None = None  # direction of the move of last_move_at; None: unknown
 
 

@@ -21,9 +21,14 @@ LABEL_TEMPLATE_DIGEST = f"{GROUP}/template-digest"
 ANNOTATION_DIGEST = f"{GROUP}/digest"  # of the rendered object, to apply only what changed
 ANNOTATION_ROLLOUT_STATE = f"{GROUP}/rollout-state"  # JSON of model.slots.RolloutState
 
+ANNOTATION_CALIBRATION = f"{GROUP}/calibration"  # the run that a Job or a ConfigMap is of
+ANNOTATION_ENGINE_POD = f"{GROUP}/engine-pod"  # uid of the pod that a Job measures
+
 COMPONENT_ENGINE = "engine"
 COMPONENT_WORKER = "engine-worker"  # a further node of a replica: no client, gateway or Prometheus looks for it
 COMPONENT_GATEWAY = "gateway"
+
+COMPONENT_CALIBRATION = "calibration"
 
 ENGINE_CONTAINER = "engine"
 ENGINE_PORT = 30000
@@ -53,6 +58,20 @@ def gateway_name(service: str) -> str:
 def routing_name(service: str) -> str:
     """The ConfigMap that a gateway's agent reads while it runs."""
     return f"{gateway_name(service)}-routing"
+
+
+def calibration_name(service: str) -> str:
+    """The ConfigMap with what was measured, and the account of the Jobs that measure."""
+    return f"{service}-calibration"
+
+
+def calibration_job_name(service: str, mode: str) -> str:
+    return f"{calibration_name(service)}-{mode}"
+
+
+def calibrated_profile_name(service: str) -> str:
+    """The profile that a calibration writes where the spec names none."""
+    return f"{service}-calibrated"
 
 
 def admin_secret_name(service: str) -> str:

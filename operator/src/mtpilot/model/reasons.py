@@ -36,6 +36,7 @@ class Reason(StrEnum):
     FLIP_FAILED_BACK_OFF = "FlipFailedBackOff"
     RECOMMEND_ONLY = "RecommendOnly"
     REPLICAS_NOT_READY = "ReplicasNotReady"
+    CALIBRATING = "Calibrating"
     # metrics
     METRICS_FRESH = "MetricsFresh"
     PROMETHEUS_UNREACHABLE = "PrometheusUnreachable"
@@ -60,6 +61,8 @@ class Reason(StrEnum):
     PROFILE_DRIFT = "ProfileDrift"
     PROFILE_UNREADABLE = "ProfileUnreadable"
     CURVES_USABLE = "CurvesUsable"
+    CALIBRATION_WAITS = "CalibrationWaits"
+    CALIBRATION_FAILED = "CalibrationFailed"
     SETTLED = "Settled"
     FLIPPING = "Flipping"
     ROLLING_OUT = "RollingOut"
@@ -85,6 +88,9 @@ class Reason(StrEnum):
     SLOT_REPLACED = "SlotReplaced"
     SLOT_CREATED = "SlotCreated"
     SLOT_RETIRED = "SlotRetired"
+    CALIBRATION_STARTED = "CalibrationStarted"
+    CALIBRATION_PAUSED = "CalibrationPaused"
+    CALIBRATION_FINISHED = "CalibrationFinished"
     DRIFT_CORRECTED = "DriftCorrected"
     HOLDING = "Holding"
     RECONCILE_FAILED = "ReconcileFailed"
@@ -107,6 +113,7 @@ QUIET = frozenset(
 # Status tells these at once, and a condition or the spec says the same: no event.
 WITHOUT_EVENT = QUIET | {
     Reason.MOVE_IN_FLIGHT,
+    Reason.CALIBRATING,
     Reason.NO_READY_REPLICA,
     Reason.GATEWAY_NOT_READY,
     Reason.NO_SERIES_YET,

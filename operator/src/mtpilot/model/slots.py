@@ -44,6 +44,8 @@ class RolloutState:
         rolling_back: the replacement missed its deadline and the served template was put back.
         served_mode, served_digest: what last served: the place to roll back to.
         failed_digest, failed_at, failures: the template that never became ready; not tried again until back-off ends.
+        calibration, calibrating_since: the run that the slot is out of rotation for, and since when.
+        home_mode: the mode that it had before a calibration, for the way back; kept over a pause, until the slot is moved otherwise.
     """
 
     desired_mode: Mode
@@ -63,6 +65,14 @@ class RolloutState:
     failed_digest: str | None = None
     failed_at: datetime | None = None
     failures: int = 0
+    calibration: str | None = None
+    calibrating_since: datetime | None = None
+    home_mode: Mode | None = None
+
+    @property
+    def is_calibrating(self) -> bool:
+        """Out of rotation for a calibration; a slot that retires or is scaled away is no more."""
+        return self.calibration is not None and not self.retiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +158,8 @@ class EngineLoad:
         return self.running + self.waiting
 
 
-_TIMES = ("decided_at", "completed_at", "drain_started_at", "replace_started_at", "failed_at")
-_MODES = ("desired_mode", "from_mode", "served_mode")
+_TIMES = ("decided_at", "completed_at", "drain_started_at", "replace_started_at", "failed_at", "calibrating_since")
+_MODES = ("desired_mode", "from_mode", "served_mode", "home_mode")
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,7 @@ from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.status import InferenceServiceStatus, PolicyState
 from mtpilot.api.throughput_profile import ThroughputProfileSpec
 
+from .measuring import NOTHING_MEASURED, CalibrationView
 from .metrics import MetricsView
 from .names import AGENT_IMAGE, HAPROXY_IMAGE
 from .slots import EngineLoad, Pod, Slot
@@ -51,6 +52,7 @@ class Profile:
     generation: int
     spec: ThroughputProfileSpec | None
     problem: str | None = None
+    owner_uid: str | None = None  # of the InferenceService that had it measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,5 +108,6 @@ class Snapshot:
     profiles: tuple[Profile, ...] = ()  # of the namespace, by name
     engines: dict[str, EngineLoad] = field(default_factory=dict)  # pod uid → load; absent: did not answer
     metrics: MetricsView | None = None
+    calibration: CalibrationView = NOTHING_MEASURED
     taken_at: datetime | None = None  # of a saved snapshot only: `mtpilot plan` decides for that moment; plan() is given its time
     memory: PolicyState | None = None  # the policy state of the last plan, where this process made one; else status has it

@@ -7,7 +7,7 @@ returns. The same arguments always give the same answer, on the cluster and from
 from dataclasses import replace
 from datetime import datetime
 
-from mtpilot.api.inference_service import InferenceServiceSpec, Mode, PolicyMode
+from mtpilot.api.inference_service import CalibrationMode, InferenceServiceSpec, Mode, PolicyMode
 from mtpilot.api.status import PolicyState
 from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Decision, Demand, FleetState, Mix, NoDemand, Outlook
@@ -69,7 +69,12 @@ def decide(  # noqa: PLR0917 - in the order of the interface; callers may name t
         return _pinned(spec, fleet, advice.state.model_copy(update=UNPRESSED), now, outlook=advice.outlook)
     if advice.frozen:
         return _advised(advice)
-    return _guarded(spec, advice, fleet, now)
+    return _guarded(spec, advice, fleet, now, awaits=calibration is None and awaits_calibration(spec))
+
+
+def awaits_calibration(spec: InferenceServiceSpec) -> bool:
+    """A service that is to be measured is not moved by thresholds that nobody has set."""
+    return spec.profile.calibration is not CalibrationMode.NEVER and "thresholds" not in spec.policy.model_fields_set
 
 
 def _rested(state: PolicyState) -> PolicyState:
@@ -79,7 +84,7 @@ def _rested(state: PolicyState) -> PolicyState:
     )
 
 
-def _guarded(spec: InferenceServiceSpec, advice: Advice, fleet: FleetState, now: datetime) -> Decision:
+def _guarded(spec: InferenceServiceSpec, advice: Advice, fleet: FleetState, now: datetime, *, awaits: bool) -> Decision:
     to = advice.to
     proposal = Proposal(
         spec=spec,
@@ -97,6 +102,10 @@ def _guarded(spec: InferenceServiceSpec, advice: Advice, fleet: FleetState, now:
         return _advised(advice, reason=violation.reason, message=text, would_change=violation.would_change)
     if to is None:
         return _advised(advice)
+    if awaits:
+        text = f"would move one replica to {to} ({advice.reason}): {advice.message}"
+        change = f"a profile: one is to be measured; policy.thresholds set by hand; or {advice.would_change}"
+        return _advised(advice, reason=Reason.RECOMMEND_ONLY, message=text, would_change=change)
     if spec.policy.mode is PolicyMode.RECOMMEND_ONLY:
         text = f"would move one replica to {to} ({advice.reason}): {advice.message}"
         return _advised(advice, reason=Reason.RECOMMEND_ONLY, message=text, would_change=f"policy.mode Auto; or {advice.would_change}")

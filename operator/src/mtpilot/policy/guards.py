@@ -51,6 +51,12 @@ def first_violation(chain: Sequence[Check], proposal: Proposal) -> Violation | N
 
 
 def one_move_in_flight(p: Proposal) -> Violation | None:
+    if p.fleet.calibrating is not None:
+        return Violation(
+            reason=Reason.CALIBRATING,
+            message=f"{p.fleet.calibrating} is out of rotation to be measured",
+            would_change="the calibration ends, or demand needs the replica",
+        )
     if p.fleet.moving is None:
         return None
     return Violation(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import ConditionType, HistoryEntry, PolicyState, SlotStatus
+from mtpilot.api.status import CalibrationStatus, ConditionType, HistoryEntry, PolicyState, SlotStatus
 from mtpilot.model.decision import Decision, Demand, NoDemand
 from mtpilot.model.names import slot_name
 from mtpilot.model.plan import Action, ApplyObject, EnsureSecret, Event, EventType, Plan
@@ -22,6 +22,7 @@ from . import conditions, history, prediction, status
 from .deletion import plan_deletion
 from .findings import Findings
 from .fleet import FleetSteps, desired_mix, rollout_context, step_fleet
+from .measuring import calibration_course
 from .observe import fleet_state, flip_seconds, policy_state, read_demand, recent_moves
 from .profiles import Selection, select
 from .slots_bind import first_remedy
@@ -42,6 +43,7 @@ class Tick:
     children: tuple[Action, ...] = ()
     templates: frozenset[str] = frozenset()
     problem: tuple[str, str] | None = None
+    calibration: CalibrationStatus | None = None
 
 
 def plan(snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Plan:
@@ -73,11 +75,13 @@ def plan(snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Pl
     if failure is not None:
         failed = _nothing(snapshot, demand, selection, (Reason.RECONCILE_FAILED, failure))
         return _describe(snapshot, replace(failed, decision=decision), now)
+    course = calibration_course(snapshot, snapshot.hardware, context=context, demand=demand, decision=decision, selection=selection)
     tick = Tick(
         demand=demand,
         decision=decision,
         selection=selection,
-        steps=step_fleet(snapshot, context, decision, fleet),
+        steps=step_fleet(snapshot, context, decision, fleet, course),
+        calibration=course.status,
         children=_children(snapshot, children),
         templates=frozenset(context.templates.digest(mode) for mode in Mode),
     )
@@ -86,7 +90,9 @@ def plan(snapshot: Snapshot, now: datetime, *, failure: str | None = None) -> Pl
 
 def _nothing(snapshot: Snapshot, demand: Demand | NoDemand, selection: Selection, problem: tuple[str, str]) -> Tick:
     """Nothing can be done: the slots are only looked at."""
-    return Tick(demand=demand, decision=None, selection=selection, steps=FleetSteps(snapshot=snapshot), problem=problem)
+    before = snapshot.service.status.calibration
+    steps = FleetSteps(snapshot=snapshot)
+    return Tick(demand=demand, decision=None, selection=selection, steps=steps, problem=problem, calibration=before)
 
 
 def _children(snapshot: Snapshot, wanted: tuple[Manifest | EnsureSecret, ...]) -> tuple[Action, ...]:
@@ -146,6 +152,7 @@ def _findings(snapshot: Snapshot, tick: Tick, now: datetime) -> Findings:
         remedy=first_remedy(snapshot, tick.selection, policy),
         templates=tick.templates,
         problem=tick.problem,
+        calibration=tick.calibration,
     )
 
 

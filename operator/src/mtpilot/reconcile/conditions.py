@@ -4,11 +4,12 @@ Messages carry no numbers that move by themselves, so that a steady service caus
 and in the decision.
 """
 
+import re
 from datetime import datetime
 
 from mtpilot.api.conditions import ConditionStatus
 from mtpilot.api.inference_service import Mode
-from mtpilot.api.status import Condition, ConditionType, SlotPhase
+from mtpilot.api.status import CalibrationPhase, CalibrationStatus, Condition, ConditionType, SlotPhase
 from mtpilot.api.throughput_profile import Acceptance
 from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import NoDemand
@@ -23,6 +24,7 @@ from mtpilot.rollout.pods import IMAGE_REASONS, live, trouble
 from .findings import Findings
 from .history import timestamp
 
+_NUMBER = re.compile(r"\d+")
 Finding = tuple[ConditionStatus, str, str]
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 
@@ -94,6 +96,8 @@ def _calibrated(found: Findings) -> Finding:
     if calibration is None or profile is None or profile.spec is None:
         seen = found.policy.mtp_capacity_tokens_per_second is not None
         learned = f"the capacity of a full mtp replica was {'' if seen else 'not '}seen{'' if seen else ' yet'}"
+        if found.calibration is not None and found.calibration.phase is not CalibrationPhase.FINISHED:
+            return FALSE, *_being_calibrated(found.calibration)
         parts = (f"{selection.message}; until then two thresholds on demand decide, and {learned}", found.remedy)
         return FALSE, selection.reason, "; ".join(part for part in parts if part)
     refinement = recall(found.policy).refinement
@@ -104,6 +108,14 @@ def _calibrated(found: Findings) -> Finding:
         return FALSE, Reason.PROFILE_DRIFT, f"{calibration.profile} no longer holds: {far}; its curves are used, corrected by what is seen"
     text = f"{calibration.profile} ({selection.message}): {_measured(calibration, profile.spec.acceptance)}"
     return TRUE, selection.reason, "; ".join(part for part in (text, *selection.notes, found.remedy) if part)
+
+
+def _being_calibrated(calibration: CalibrationStatus) -> tuple[str, str]:
+    if calibration.phase is CalibrationPhase.FAILED:
+        return Reason.CALIBRATION_FAILED, f"no profile was made: {calibration.message}"
+    if calibration.phase is CalibrationPhase.WAITING:
+        return Reason.CALIBRATION_WAITS, f"no profile yet, a calibration waits: {_NUMBER.sub('…', calibration.message)}"
+    return Reason.CALIBRATING, f"no profile yet: {calibration.slot} is out of rotation to be measured"
 
 
 def _measured(calibration: Calibration, acceptance: Acceptance) -> str:
@@ -118,6 +130,13 @@ def _measured(calibration: Calibration, acceptance: Acceptance) -> str:
 
 
 def _settled(found: Findings) -> Finding:
+    away = found.calibration.slot if found.calibration is not None else None
+    if away is not None:
+        return FALSE, Reason.CALIBRATING, f"{away} is out of rotation to be measured"
+    return _on_its_way(found) or _off_the_mix(found) or (TRUE, Reason.SETTLED, f"{found.mix}")
+
+
+def _on_its_way(found: Findings) -> Finding | None:
     for slot in found.slots:
         if slot.desired_mode is not None:
             return FALSE, Reason.FLIPPING, f"{slot.name} goes from {slot.mode} to {slot.desired_mode}"
@@ -126,6 +145,10 @@ def _settled(found: Findings) -> Finding:
             return FALSE, Reason.ROLLING_OUT, f"{slot.name} is {slot.phase}"
         if slot.phase is SlotPhase.ROLLING_BACK:
             return FALSE, Reason.ROLLED_BACK, f"{slot.name} goes back to {slot.mode}"
+    return None
+
+
+def _off_the_mix(found: Findings) -> Finding | None:
     decision = found.decision
     if decision is not None and decision.recommended != found.mix and found.snapshot.service.spec.replicas > 0:
         return FALSE, decision.reason, f"recommended {decision.recommended}, running {found.mix}"
@@ -133,7 +156,7 @@ def _settled(found: Findings) -> Finding:
     if found.mix.total < replicas:
         reason = found.problem[0] if found.problem is not None else Reason.ROLLING_OUT
         return FALSE, reason, f"{found.mix}: {found.mix.total} of {replicas} replicas are made"
-    return TRUE, Reason.SETTLED, f"{found.mix}"
+    return None
 
 
 def _capacity(found: Findings) -> Finding:

@@ -8,6 +8,7 @@ from datetime import datetime
 from mtpilot.api.conditions import ConditionStatus
 from mtpilot.api.inference_service import Mode
 from mtpilot.api.status import ConditionType, InferenceServiceStatus, SlotStatus
+from mtpilot.calibrate.giving_back import stop_jobs
 from mtpilot.model.plan import Action, Event, Plan, ReleaseService
 from mtpilot.model.reasons import Reason
 from mtpilot.model.slots import RolloutState, Slot
@@ -39,7 +40,7 @@ def plan_deletion(snapshot: Snapshot, now: datetime, failure: str | None = None)
     """The next step of a deletion; ReleaseService once no engine is left. For `failure` see `compose.plan`."""
     service = snapshot.service
     context: Context = rollout_context(service.spec, snapshot, _NoTemplates(), now)
-    actions: list[Action] = []
+    actions: list[Action] = list(stop_jobs(snapshot.calibration))
     events: list[Event] = []
     lines: list[SlotStatus] = []
     for slot in snapshot.slots:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mtpilot.api.status import PolicyState, SlotStatus
+from mtpilot.api.status import CalibrationStatus, PolicyState, SlotStatus
 from mtpilot.model.decision import Decision, Demand, Mix, NoDemand
 from mtpilot.model.snapshot import Snapshot
 
@@ -26,3 +26,4 @@ class Findings:
     remedy: str | None
     templates: frozenset[str] = frozenset()
     problem: tuple[str, str] | None = None
+    calibration: CalibrationStatus | None = None

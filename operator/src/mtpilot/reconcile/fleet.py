@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, RolloutStrategy
 from mtpilot.api.status import SlotPhase
 from mtpilot.api.types import parse_duration
+from mtpilot.calibrate.course import Course
 from mtpilot.model.decision import Decision, FleetState, Mix
 from mtpilot.model.names import slot_index, slot_name
 from mtpilot.model.plan import Action, ApplyObject, Event, EventType
@@ -24,6 +25,8 @@ from mtpilot.rollout.context import Context, Step, Templates, blocked_until, cou
 from mtpilot.rollout.retire import begin_retirement, cancel_retirement
 from mtpilot.rollout.step import advance, begin_move, is_moving, state_of
 from mtpilot.rollout.writes import delete_slot, set_state
+
+NO_COURSE = Course()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,27 +66,42 @@ def rollout_context(spec: InferenceServiceSpec, snapshot: Snapshot, templates: T
 
 
 def desired_mix(slots: Sequence[Slot]) -> Mix:
-    """Modes that the active slots have or are going to have; a surge slot counts once it serves."""
-    modes = [state_of(slot).desired_mode for slot in active(slots) if not surging(slot)]
+    """Modes that the active slots have or are going to have; a surge slot once it serves, a measured one as before."""
+    modes = [_counted(state_of(slot)) for slot in active(slots) if not surging(slot)]
     return Mix(mtp=modes.count(Mode.MTP), batch=modes.count(Mode.BATCH))
 
 
+def _counted(state: RolloutState) -> Mode:
+    return state.home_mode or state.desired_mode if state.is_calibrating else state.desired_mode
+
+
+def calibrating_slot(slots: Sequence[Slot]) -> str | None:
+    """The slot that is out of rotation to be measured, if any."""
+    return next((slot.name for slot in active(slots) if state_of(slot).is_calibrating), None)
+
+
 def moving_slot(slots: Sequence[Slot], pods: Sequence[Pod]) -> str | None:
-    """The slot on its way between templates, if any; a first start is not a move."""
+    """The slot on its way between templates, or out of rotation, if any; a first start is not a move."""
     for slot in slots:
         state = state_of(slot)
         first_start = state.served_digest is None and not state.retiring and not state.surge and not is_ready(slot, pods)
-        if slot.deleting or (is_moving(state) and not first_start):
+        if slot.deleting or state.is_calibrating or (is_moving(state) and not first_start):
             return slot.name
     return None
 
 
-def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: FleetState) -> FleetSteps:
-    """One tick over all slots: go on with what moves, match the replica count, then start at most one new move."""
-    tick = FleetSteps(snapshot=snapshot)
-    moving = moving_slot(snapshot.slots, snapshot.pods)
+def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: FleetState, course: Course = NO_COURSE) -> FleetSteps:
+    """One tick over all slots: go on with what moves, match the replica count, then start at most one new move.
+
+    course: what the calibration does with a slot; it moves like any other.
+    """
+    # First what ends a measurement, then what brings its slot back.
+    tick = FleetSteps(snapshot=snapshot, actions=list(course.actions), events=list(course.events))
+    moving = moving_slot(snapshot.slots, snapshot.pods) or next(iter(course.steps), None)
     for slot in snapshot.slots:
-        if is_moving(state_of(slot)):
+        if slot.name in course.steps:
+            tick.take(slot, course.steps[slot.name])
+        elif is_moving(state_of(slot)):
             _go_on(tick, slot, context)
     moving = _match_replicas(tick, context, decision, moving)
     if moving is None and decision.move_to is not None:
@@ -91,6 +109,7 @@ def step_fleet(snapshot: Snapshot, context: Context, decision: Decision, fleet: 
     for slot in sorted(snapshot.slots, key=lambda slot: is_ready(slot, snapshot.pods)):  # what does not serve can move at no cost
         if slot.name not in tick.steps:
             moving = _settle_or_roll(tick, slot, context, fleet, moving)
+    tick.creations.extend(course.makes)
     tick.actions.extend(tick.creations)  # last: a quota that refuses a new slot must not stop what the others do
     return tick
 
@@ -198,6 +217,7 @@ def _start_flip(tick: FleetSteps, context: Context, decision: Decision, fleet: F
         reason=decision.reason,
         message=decision.message,
         surge=False,
+        home_mode=None,
     )
     if strategy is RolloutStrategy.SURGE:
         return _surge(tick, context, flip)

@@ -14,7 +14,7 @@ from mtpilot.rollout.choose import active, is_ready
 from mtpilot.rollout.context import Context, blocked_until
 from mtpilot.rollout.step import state_of
 
-from .fleet import desired_mix, moving_slot
+from .fleet import calibrating_slot, desired_mix, moving_slot
 
 HOUR = timedelta(hours=1)
 USUAL_SECONDS_PER_TOKEN = 0.03
@@ -26,8 +26,10 @@ def policy_state(snapshot: Snapshot) -> PolicyState:
 
 
 def read_demand(snapshot: Snapshot, now: datetime) -> Demand | NoDemand:
-    service = snapshot.service
-    return observe(snapshot.metrics, snapshot.pods, snapshot.slots, snapshot.engines, service.spec, policy_state(snapshot), now)
+    """Without a slot that is measured: its load is the measurement's own."""
+    service, away = snapshot.service, calibrating_slot(snapshot.slots)
+    pods = tuple(pod for pod in snapshot.pods if pod.slot != away)
+    return observe(snapshot.metrics, pods, snapshot.slots, snapshot.engines, service.spec, policy_state(snapshot), now)
 
 
 def recent_moves(snapshot: Snapshot, now: datetime) -> tuple[datetime, ...]:
@@ -90,5 +92,6 @@ def fleet_state(snapshot: Snapshot, context: Context, now: datetime) -> FleetSta
         mtp_digest=context.templates.digest(Mode.MTP),
         batch_digest=context.templates.digest(Mode.BATCH),
         expected_flip_seconds=expected_flip_seconds(snapshot),
+        calibrating=calibrating_slot(snapshot.slots),
         last_move_to=moved_to,
     )

@@ -75,7 +75,7 @@ def octaves(context_tokens: int, wanted_tokens: int) -> int:
 def select(snapshot: Snapshot) -> Selection:
     """The profile for the snapshot's service; the same for equal specs, in whatever order they were listed."""
     spec = snapshot.service.spec
-    if spec.profile is not None:
+    if spec.profile.name is not None:
         return _named(snapshot, spec.profile.name)
     matching = [profile for profile in snapshot.profiles if profile.spec is not None and _matches(profile.spec, spec)]
     candidates, broken = _candidates(matching, spec)

@@ -115,6 +115,7 @@ def build(parts: Parts, now: datetime) -> InferenceServiceStatus:
         decision=decision,
         loop=parts.loop,
         profile=parts.profile,
+        calibration=found.calibration,
         flip=FlipStatus(
             median_duration=_duration(parts.median_flip_seconds), price_of_return=parts.outlook.price_of_return if parts.outlook else None
         ),
@@ -202,6 +203,9 @@ def matters(status: InferenceServiceStatus) -> dict[str, Any]:
     kept = status.model_dump(by_alias=True, exclude_none=True, exclude={"demand", "policy", "decision", "loop"})
     kept["flip"].pop("priceOfReturn", None)
     kept["summary"] = {key: value for key, value in kept["summary"].items() if key not in ("load", "reason")}
+    if "calibration" in kept:
+        kept["calibration"].pop("timeLeft", None)
+        kept["calibration"]["message"] = _NUMBER.sub("", kept["calibration"]["message"])
     reason = status.decision.reason if status.decision else None
     kept["reason"] = Reason.STEADY if reason in QUIET else reason
     for line in kept.get("slots", ()):

@@ -46,6 +46,6 @@ def test_definitions_are_read_by_name_only() -> None:
     assert named == {(right.resource, right.names) for right in RIGHTS if right.names}
 
 
-def test_only_slots_can_be_deleted() -> None:
+def test_only_slots_and_what_measures_them_can_be_deleted() -> None:
     """All other children go with their service, by Kubernetes' own collector."""
-    assert {resource for _, resource, verb in granted() if verb == "delete"} == {"deployments", "leaderworkersets"}
+    assert {resource for _, resource, verb in granted() if verb == "delete"} == {"deployments", "leaderworkersets", "jobs"}

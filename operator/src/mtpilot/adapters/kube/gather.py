@@ -14,11 +14,13 @@ from pydantic import ValidationError
 from mtpilot.api.hardware_class import HardwareClassSpec
 from mtpilot.api.inference_service import InferenceServiceSpec
 from mtpilot.api.status import InferenceServiceStatus
+from mtpilot.model.measuring import NOTHING_MEASURED
 from mtpilot.model.names import FINALIZER, LABEL_SERVICE, admin_secret_name, every_engine_selector
 from mtpilot.model.slots import Pod, Slot, SlotKind
 from mtpilot.model.snapshot import Child, Conflict, Manifest, Service, Snapshot
 from mtpilot.ports import ClusterError
 
+from .calibration import gather_calibration, is_asked_for
 from .children import CHILD_KINDS, child_from_object, split_owned
 from .client import ApiError, KubeClient
 from .fields import is_deleting, is_owned, metadata_of, read_time
@@ -130,6 +132,7 @@ async def gather_snapshot(
     stateful_sets, revisions = await _parts(client, service, groups)
     owned, conflicts = split_owned([*deployments, *groups, *secret, *(obj for found in others for obj in found)], service.uid)
     slots, children = _slots_and_children(owned, [*replica_sets, *revisions], service)
+    away = any(slot.state is not None and slot.state.is_calibrating for slot in slots)
     own = OwnPods(namespace=service.namespace, service=service.name, pods=pods)
     return Snapshot(
         service=service,
@@ -139,6 +142,7 @@ async def gather_snapshot(
         children=children,
         conflicts=tuple(dict.fromkeys([*conflicts, *still_refused])),
         profiles=measured,
+        calibration=await gather_calibration(client, service) if is_asked_for(service, away=away) else NOTHING_MEASURED,
     )
 
 

@@ -31,6 +31,7 @@ _PLURALS: dict[tuple[str, str], str] = {
     ("apps/v1", "ReplicaSet"): "replicasets",
     ("apps/v1", "StatefulSet"): "statefulsets",
     ("apps/v1", "ControllerRevision"): "controllerrevisions",
+    ("batch/v1", "Job"): "jobs",
     ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): "selfsubjectaccessreviews",
     ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): "leaderworkersets",
     ("networking.k8s.io/v1", "NetworkPolicy"): "networkpolicies",

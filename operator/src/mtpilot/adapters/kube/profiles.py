@@ -27,12 +27,14 @@ def profile_from_object(obj: Manifest) -> Profile:
     """The profile as read. One that does not fit the models (an older CRD is installed) stays visible with its problem."""
     metadata = metadata_of(obj)
     name, generation = metadata["name"], int(metadata.get("generation") or 0)
+    owner = next((str(found.get("uid")) for found in metadata.get("ownerReferences") or () if found.get("controller")), None)
     try:
-        return Profile(name=name, generation=generation, spec=ThroughputProfileSpec.model_validate(obj.get("spec") or {}))
+        spec = ThroughputProfileSpec.model_validate(obj.get("spec") or {})
+        return Profile(name=name, generation=generation, spec=spec, owner_uid=owner)
     except ValidationError as error:
         first = error.errors()[0]
         problem = f"spec.{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        return Profile(name=name, generation=generation, spec=None, problem=problem)
+        return Profile(name=name, generation=generation, spec=None, problem=problem, owner_uid=owner)
 
 
 def conditions_of(obj: Manifest) -> tuple[ProfileCondition, ...]:
