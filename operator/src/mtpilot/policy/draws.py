@@ -1,7 +1,8 @@
 """How sure a better mix is, curves being measured with an error: in which share of draws it is cheaper, and by how much in the mean.
 
 The levels of both curves are drawn from a grid of normal quantiles, so equal inputs give equal answers. What matters is mostly
-their ratio; a level that both share is the same as another demand and other output lengths, so it needs no new tables.
+their ratio, taken to half a percent; a level that both share is the same as another demand and other output lengths. So the tables
+of a few ratios serve every draw, however the levels of the curves in use move.
 """
 
 import math
@@ -18,6 +19,8 @@ RATIOS, SHARED = 8, 3  # quantiles of mtp over batch, and of the batch level giv
 ENOUGH = 0.9  # of the draws
 LIKELY, WORTH = 2 / 3, 0.1  # of the draws, and of what staying costs in their mean: enough where the others serve on meanwhile
 THIN_SHARE = 0.002  # of a rate: a tenth of what the best measurement errs
+RATIO_STEP = 1.005
+UNIT_DIGITS = 6  # of a rate over the curve's last one: what levels leave of a shape by rounding is the same shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +49,10 @@ def odds(forecast: Forecast, target: int, price: float, *, exact: bool = True) -
     draws = levels(curves.mtp_error, curves.batch_error)
     worse, staying, moving = 0, 0.0, 0.0
     for ratio, shared in draws:
-        load = replace(forecast.load, demand=forecast.load.demand / shared, output_tokens=forecast.load.output_tokens / shared)
-        costs = Forecast(_tilted(forecast.fleet, ratio), here, load, forecast.terms).costs((here, target))
+        fleet, level = _tilted(forecast.fleet, ratio)
+        level *= shared
+        load = replace(forecast.load, demand=forecast.load.demand / level, output_tokens=forecast.load.output_tokens / level)
+        costs = Forecast(fleet, here, load, forecast.terms).costs((here, target))
         worse += costs[target] + price >= costs[here]
         staying, moving = staying + costs[here], moving + costs[target] + price
         if not exact and 1 - worse / len(draws) < (ENOUGH if alone else LIKELY):
@@ -71,18 +76,29 @@ def levels(mtp_error: float, batch_error: float) -> tuple[tuple[float, float], .
     return tuple(found)
 
 
-def _tilted(fleet: FluidFleet, ratio: float) -> FluidFleet:
-    return fleet if ratio == 1.0 else fluid_fleet(_scaled_mtp(fleet.curves, ratio), fleet.replicas, fleet.by_latency)
-
-
-@lru_cache(maxsize=256)
-def _scaled_mtp(curves: CurvePair, ratio: float) -> CurvePair:
-    return replace(curves, mtp=thinned(curves.mtp).scaled(ratio), batch=thinned(curves.batch))
+def _tilted(fleet: FluidFleet, ratio: float) -> tuple[FluidFleet, float]:
+    """The fleet with the mtp level raised by `ratio`, in units of the batch curve's last rate, and that rate in tok/s."""
+    if ratio == 1.0:
+        return fleet, 1.0
+    (mtp, top), (batch, level) = (_unit(curve) for curve in (fleet.curves.mtp, fleet.curves.batch))
+    steps = round(math.log(ratio * top / level, RATIO_STEP))
+    return fluid_fleet(_pair(mtp, batch, steps), fleet.replicas, fleet.by_latency), level
 
 
 @lru_cache(maxsize=64)
+def _unit(curve: ThroughputCurve) -> tuple[ThroughputCurve, float]:
+    """The thinned curve over its last rate, and that rate in tok/s."""
+    thin, level = thinned(curve), curve.tokens_per_second[-1]
+    return replace(thin, tokens_per_second=tuple(float(f"{rate / level:.{UNIT_DIGITS}g}") for rate in thin.tokens_per_second)), level
+
+
+@lru_cache(maxsize=1024)
+def _pair(mtp: ThroughputCurve, batch: ThroughputCurve, steps: int) -> CurvePair:
+    return CurvePair(mtp=mtp.scaled(RATIO_STEP**steps), batch=batch)
+
+
 def thinned(curve: ThroughputCurve) -> ThroughputCurve:
-    """The curve without the points that a line between others meets within THIN_SHARE: each draw needs tables of its own."""
+    """The curve without the points that a line between others meets within THIN_SHARE: each ratio needs tables of its own."""
     kept = _corners(curve, 0, len(curve.concurrency) - 1)
     return replace(
         curve, concurrency=tuple(curve.concurrency[i] for i in kept), tokens_per_second=tuple(curve.tokens_per_second[i] for i in kept)

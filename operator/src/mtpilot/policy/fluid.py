@@ -123,7 +123,8 @@ class FluidFleet:
     def requests_per_rate(self) -> float:
         """Requests in flight for each tok/s of a full fleet, in the mix that needs most."""
         if self._requests_per_rate is None:
-            full = [mix for mix in map(self.mix, range(self.replicas + 1)) if mix.capacity > 0]
+            # A ratio of two linear functions of the mix is largest at one of its ends.
+            full = [mix for mix in (self.mix(0), self.mix(self.replicas)) if mix.capacity > 0]
             self._requests_per_rate = max((mix.slots / mix.capacity for mix in full), default=0.0)
         return self._requests_per_rate
 
@@ -184,7 +185,7 @@ class _Filling:
     token_seconds: tuple[float, ...]
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=512)
 def fluid_fleet(curves: CurvePair, replicas: int, by_latency: bool = False) -> FluidFleet:
     """The same fleet for the same curves: its tables are dear to make and never change."""
     return FluidFleet(curves, replicas, by_latency)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from .fluid import EMPTY, FluidFleet, MixTable
 from .spell import Ahead
-from .wavering import LEAST_MINUTES, waiting
+from .wavering import wavering
 
 CLEARING_MINUTES = 60.0  # a backlog that takes longer is followed no further
 CLEARING_SHARE = 0.02  # of the capacity is left for a backlog at least, so that a full fleet has a finite price
@@ -32,11 +32,6 @@ class Load:
     closed_weight: float
     output_tokens: float
     lately: tuple[float, ...] = ()
-
-    @property
-    def mean_lately(self) -> float:
-        """tok/s; 0 where nothing was seen."""
-        return sum(self.lately) / len(self.lately) if self.lately else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +67,15 @@ class _Way:
 class Forecast:
     """Costs for one load, from `batch` batch replicas on."""
 
-    __slots__ = ("_bursts", "_scale", "_top", "batch", "best_rate", "fleet", "load", "per_token", "terms")
+    __slots__ = ("_lost_rate", "_peak", "_wavering", "batch", "best_rate", "fleet", "load", "per_token", "terms")
 
     def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
         self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
         self.per_token = 60.0 / load.output_tokens
-        self._bursts: dict[float, float] = {}
-        self._scale = _scale_of(load)  # on the minutes lately, to the demand that is forecast
-        self._top = self._scale * max(load.lately, default=0.0)
+        self._wavering = wavering(load.lately)
+        self._peak = self._wavering.top * load.demand  # tok/s
         self.best_rate = 0.0  # tok/s that the clients of a closed loop get from the best mix that is priced
+        self._lost_rate = 0.0  # requests that a tok/s less than that stands for
 
     def steady(self, batch: int) -> float:
         """Requests that `batch` batch replicas hold in the mean, under this load for the whole horizon, from an empty queue."""
@@ -90,26 +85,19 @@ class Forecast:
 
     def at_least_as_lately(self) -> "Forecast":
         """This forecast with no less demand than the mean of the last hour: between two bursts an absence only seems cheap."""
-        if self.load.mean_lately <= self.load.demand:
-            return self
-        return Forecast(self.fleet, self.batch, replace(self.load, demand=self.load.mean_lately), self.terms)
+        mean = self._wavering.mean
+        return self if mean <= self.load.demand else Forecast(self.fleet, self.batch, replace(self.load, demand=mean), self.terms)
 
     def bursts(self, mix: MixTable) -> float:
         """Requests that wait at `mix` in the mean since demand wavers, beside those that its mean makes wait."""
-        if self._top <= mix.capacity or mix.capacity <= 0:
-            return 0.0
-        found = self._bursts.get(mix.capacity)
-        if found is None:
-            minutes = len(self.load.lately)
-            steady = mix.flow(self.load.demand, 0.0, minutes, self.per_token)[1]
-            found = max(0.0, waiting(self.load.lately, self._scale, mix.capacity, self.per_token) - steady) / minutes
-            self._bursts[mix.capacity] = found
-        return found
+        capacity = mix.rates[-1]
+        return 0.0 if capacity >= self._peak else self._wavering.waits(self.load.demand, capacity, self.per_token)
 
     def costs(self, targets: Iterable[int]) -> dict[int, float]:
         """Cost of ending at each of `targets` batch replicas, one flip after another; the present number means staying."""
         wanted = sorted(targets)
-        self.best_rate = max(self.fleet.mix(k).rate(self.load.in_system) for k in wanted)
+        self.best_rate = max([self.fleet.mix(k).rate(self.load.in_system) for k in wanted])
+        self._lost_rate = self._requests_per_rate(self.best_rate)
         found: dict[int, float] = {}
         for target in wanted:
             if target == self.batch:
@@ -181,7 +169,8 @@ class Forecast:
     def _pass(self, way: _Way, mix: MixTable, minutes: float) -> None:
         runs, waits, way.queued = mix.flow(self.load.demand, way.queued, minutes, self.per_token)
         way.opened += runs + self.terms.waiting * (waits + self.bursts(mix) * minutes)
-        way.closed += self._closed(way, mix, way.batch, minutes)
+        if self.load.closed_weight > 0:
+            way.closed += self._closed(way, mix, way.batch, minutes)
         way.minutes += minutes
 
     def _closed(self, way: _Way, mix: MixTable, batch: int, minutes: float) -> float:
@@ -191,13 +180,13 @@ class Forecast:
         cost = now * self._closed_cost(mix)
         if ahead is not None and now < minutes:
             lost = ahead.best_rate - ahead.rate(batch / self.fleet.replicas)
-            cost += (minutes - now) * lost * self._requests_per_rate(self.best_rate)
+            cost += (minutes - now) * lost * self._lost_rate
         return cost
 
     def _closed_cost(self, mix: MixTable) -> float:
         """Requests a minute: work lost against the best mix, and what runs slower than it might where latency is what matters."""
         clients = self.load.in_system
-        lost = self._requests_per_rate(self.best_rate) * (self.best_rate - mix.rate(clients))
+        lost = self._lost_rate * (self.best_rate - mix.rate(clients))
         return lost + mix.burden_of(clients) - min(clients, mix.slots) if self.fleet.by_latency else lost
 
     def _ended(self, way: _Way, target: int) -> float:
@@ -207,7 +196,7 @@ class Forecast:
         if rest > TINY:
             runs, waits, queued = mix.flow(self.load.demand, queued, rest, self.per_token)
             opened += runs + self.terms.waiting * (waits + self.bursts(mix) * rest)
-            closed += self._closed(way, mix, target, rest)
+            closed += self._closed(way, mix, target, rest) if self.load.closed_weight > 0 else 0.0
         return self._mean(closed, opened + self.terms.waiting * self._clearing(mix, queued))
 
     def _clearing(self, mix: MixTable, queued: float) -> float:
@@ -217,9 +206,3 @@ class Forecast:
         spare = max(mix.capacity - self.load.demand, CLEARING_SHARE * mix.capacity)
         minutes = queued / (spare * self.per_token) if spare > 0 else CLEARING_MINUTES
         return queued * minutes / 2 if minutes < CLEARING_MINUTES else queued * CLEARING_MINUTES
-
-
-def _scale_of(load: Load) -> float:
-    """0 where too little was seen."""
-    enough = len(load.lately) >= LEAST_MINUTES
-    return load.demand / load.mean_lately if enough and load.mean_lately > 0 else 0.0

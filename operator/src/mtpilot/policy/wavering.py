@@ -4,12 +4,15 @@ A mean below the capacity may hide bursts above it, which wait. How long is told
 mean that the forecast takes.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 MINUTES = 60
 LEAST_MINUTES = 15  # fewer do not tell how demand wavers
 MINUTE_SECONDS = 60.0
+GRID = 1.01  # capacities are rounded to a percent and interpolated between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +48,43 @@ def waiting(minutes: Sequence[float], scale: float, capacity: float, requests_pe
             waited -= queued * queued / (2 * growth)
             queued = 0.0
     return waited
+
+
+class Wavering:
+    """What waits because demand wavers, for one hour's minutes, whatever the mean and the capacity.
+
+    Time passes as often as the demand, the capacity and the queue are scaled together, so one table by capacity over mean serves
+    every forecast. Its points are made when first asked for.
+    """
+
+    __slots__ = ("_found", "_minutes", "mean", "top")
+
+    def __init__(self, minutes: tuple[float, ...]) -> None:
+        self.mean = sum(minutes) / len(minutes) if minutes else 0.0
+        tells = len(minutes) >= LEAST_MINUTES and self.mean > 0
+        self._minutes = tuple([demand / self.mean for demand in minutes]) if tells else ()
+        self.top = max(self._minutes, default=0.0)  # over the mean
+        self._found: dict[int, float] = {}
+
+    def waits(self, demand: float, capacity: float, requests_per_token: float) -> float:
+        """Requests that wait in the mean beside those that the mean `demand` makes wait, in tok/s; 0 where too little was seen."""
+        if demand <= 0 or capacity <= 0 or self.top * demand <= capacity:
+            return 0.0
+        position = math.log(capacity / demand, GRID)
+        low = math.floor(position)
+        below, above = self._at(low), self._at(low + 1)
+        return demand * requests_per_token * (below + (above - below) * (position - low))
+
+    def _at(self, index: int) -> float:
+        found = self._found.get(index)
+        if found is None:
+            capacity, minutes = GRID**index, len(self._minutes)
+            steady = max(0.0, 1.0 - capacity) * minutes**2 / 2
+            found = self._found[index] = max(0.0, waiting(self._minutes, 1.0, capacity, 1.0) - steady) / minutes
+        return found
+
+
+@lru_cache(maxsize=64)
+def wavering(minutes: tuple[float, ...]) -> Wavering:
+    """The same table for the same minutes."""
+    return Wavering(minutes)
