@@ -90,8 +90,7 @@ class Forecast:
 
     def bursts(self, mix: MixTable) -> float:
         """Requests that wait at `mix` in the mean since demand wavers, beside those that its mean makes wait."""
-        capacity = mix.rates[-1]
-        return 0.0 if capacity >= self._peak else self._wavering.waits(self.load.demand, capacity, self.per_token)
+        return self._wavering.waits(self.load.demand, mix.capacity, self.per_token)
 
     def costs(self, targets: Iterable[int]) -> dict[int, float]:
         """Cost of ending at each of `targets` batch replicas, one flip after another; the present number means staying."""
@@ -168,7 +167,8 @@ class Forecast:
 
     def _pass(self, way: _Way, mix: MixTable, minutes: float) -> None:
         runs, waits, way.queued = mix.flow(self.load.demand, way.queued, minutes, self.per_token)
-        way.opened += runs + self.terms.waiting * (waits + self.bursts(mix) * minutes)
+        wavering = self.bursts(mix) if mix.rates[-1] < self._peak else 0.0
+        way.opened += runs + self.terms.waiting * (waits + wavering * minutes)
         if self.load.closed_weight > 0:
             way.closed += self._closed(way, mix, way.batch, minutes)
         way.minutes += minutes
@@ -176,9 +176,11 @@ class Forecast:
     def _closed(self, way: _Way, mix: MixTable, batch: int, minutes: float) -> float:
         """Request-minutes where clients wait: by what the mix does now, and beyond the spell by what it usually does."""
         ahead = self.terms.ahead
-        now = minutes if ahead is None else max(0.0, min(minutes, ahead.minutes - way.minutes))
+        if ahead is None:
+            return minutes * self._closed_cost(mix)
+        now = max(0.0, min(minutes, ahead.minutes - way.minutes))
         cost = now * self._closed_cost(mix)
-        if ahead is not None and now < minutes:
+        if now < minutes:
             lost = ahead.best_rate - ahead.rate(batch / self.fleet.replicas)
             cost += (minutes - now) * lost * self._lost_rate
         return cost

@@ -11,7 +11,7 @@ from mtpilot.api.inference_service import Mode
 from .forecast import Load
 from .weighing import Circumstances, weigh
 
-POINTS, HALVINGS = 12, 4
+POINTS, HALVINGS = 8, 4
 BEYOND = 1.5  # of the largest capacity of any mix
 
 
