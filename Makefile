@@ -112,7 +112,7 @@ test-replay: env ## The laboratory's table and optimum from the project's own co
 
 .PHONY: test-integration
 test-integration: env toolchain ## Tests against the real API server, scheduler, Prometheus, HAProxy and the simulator
-	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder tests/integration $(PYTEST_ARGS)
+	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder tests/integration $(PYTEST_ARGS)
 
 .PHONY: generate
 generate: env ## Write what is generated: CRDs, the API reference, the chart's copies and table, the profiles of public figures
