@@ -13,7 +13,7 @@ their GPUs are free; finalizers of custom objects are the test's own concern. `c
 `cluster.apply(manifests, namespace=…)` applies server-side, `cluster.log_path(namespace, pod, container)` is a container's output.
 CRDs are applied by the tests that need them.
 
-`make test` runs the files over two processes (pytest-xdist, --dist loadfile), each with a cluster of its own: most of a scenario is
+`make test` runs the files over three processes (pytest-xdist, --dist loadfile), each with a cluster of its own: most of a scenario is
 waiting.
 """
 
