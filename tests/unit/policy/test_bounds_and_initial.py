@@ -5,6 +5,7 @@ import pytest
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode
 from mtpilot.api.status import PolicyState
 from mtpilot.api.throughput_profile import Verdict
+from mtpilot.curves.curve import CurvePair, ThroughputCurve
 from mtpilot.model.decision import Mix, NoDemand
 from mtpilot.model.reasons import Reason
 from mtpilot.policy.bounds import batch_bounds, pinned_mix, step_towards, with_batch
@@ -124,3 +125,11 @@ def test_a_service_begins_as_its_profiles_verdict_says(verdict, policy, expected
     nobody = NoDemand(reason=Reason.NO_READY_REPLICA, message="no replica is ready")
     nothing = fleet(mix(0, 0), replicas=4, ready=0)
     assert decide(asked, nobody, nothing, PolicyState(), NOW, known).recommended == expected
+
+
+@pytest.mark.parametrize(("share", "expected"), [(1.0, mix(0, 4)), (0.6, mix(4, 0))])
+def test_a_service_begins_in_batch_where_its_profile_makes_batch_quicker_at_most_loads(share, expected):
+    """A pair that crosses the other way about: batch is better at low loads, mtp where all is taken."""
+    batch = ThroughputCurve(concurrency=(1.0, 8.0, 64.0), tokens_per_second=(96 * share, 445 * share, 1209 * share))
+    mtp = ThroughputCurve(concurrency=(1.0, 8.0, 64.0), tokens_per_second=(80.0, 400.0, 1326.0))
+    assert first_mix(with_policy(), 4, calibration(CurvePair(mtp=mtp, batch=batch))) == expected

@@ -154,7 +154,8 @@ class TestPayOff:
     def paid(self, costs: dict[int, float], best: int, *, due: bool = False, seconds: float | None = 60.0) -> Memory:
         choice = Choice(best=best, price=0.0, due=due)
         memory = Memory(price_to_mtp=100.0, price_to_batch=100.0)
-        return pay_off(DEFAULT_SETTINGS, memory, 2, costs, choice, elapsed_seconds=seconds)
+        forecast = Forecast(fluid_fleet(PAIR, 4), 2, TestPrices.load, TERMS)
+        return pay_off(DEFAULT_SETTINGS, memory, forecast, costs, choice, elapsed_seconds=seconds)
 
     def test_half_of_a_minutes_loss_is_paid_off_in_a_minute(self):
         found = self.paid({1: 540.0, 2: 600.0}, 1)

@@ -1,20 +1,42 @@
-"""The mode of a slot that is created: mtp, unless the pinned mix, a minimum, the profile's verdict or the recommendation asks for batch."""
+"""The mode of a slot that is created: mtp, unless the pinned mix, a minimum, the profile or the recommendation asks for batch."""
+
+import math
+from statistics import fmean
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, PolicyMode
 from mtpilot.api.throughput_profile import Verdict
 from mtpilot.model.calibration import Calibration
+from mtpilot.curves.curve import CurvePair
 from mtpilot.model.decision import Mix
 
 from .bounds import pinned_mix, with_batch
+from .fluid import fluid_fleet
+
+LEVELS = 20  # of demand, up to what both modes can serve
+LEAST_SHARE = 0.03  # that mtp must hold more requests than batch
 
 
 def first_mix(spec: InferenceServiceSpec, replicas: int, calibration: Calibration | None) -> Mix:
-    """The mix that a service begins with: all mtp, or all batch where the profile's verdict is BatchOnly, within policy.minReplicas.
+    """The mix that a service begins with, within policy.minReplicas: all batch where the profile speaks for it, else all mtp.
 
-    A lone replica that began in the wrong mode might never find the hour in which its absence costs little.
+    It does where its verdict is BatchOnly or batch has the shorter latency over the loads that both modes can serve: a lone replica
+    that began in the wrong mode might never find the hour in which its absence costs little.
     """
-    only_batch = calibration is not None and calibration.verdict is Verdict.BATCH_ONLY
-    return with_batch(spec, replicas, replicas if only_batch else 0)
+    batch = calibration is not None and (calibration.verdict is Verdict.BATCH_ONLY or _batch_is_quicker(calibration))
+    return with_batch(spec, replicas, replicas if batch else 0)
+
+
+def _batch_is_quicker(calibration: Calibration) -> bool:
+    return calibration.verdict is Verdict.FLIP and _latency_ratio(calibration.curves) > 1.0 + LEAST_SHARE
+
+
+def _latency_ratio(curves: CurvePair) -> float:
+    """mtp latency over batch latency, the geometric mean over LEVELS of demand up to the lower capacity (Little's law: of requests held)."""
+    fleet = fluid_fleet(curves, 1)
+    mtp, batch = fleet.of(1, 0), fleet.of(0, 1)
+    most = min(mtp.capacity, batch.capacity)
+    demands = [most * (i + 0.5) / LEVELS for i in range(LEVELS)]
+    return math.exp(fmean(math.log(mtp.in_flight(demand) / batch.in_flight(demand)) for demand in demands))
 
 
 def initial_mode(spec: InferenceServiceSpec, existing: Mix, recommended: Mix | None) -> Mode:

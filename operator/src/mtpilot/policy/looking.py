@@ -72,7 +72,7 @@ def look(
     weighing = judge(circumstances, forecast, costs)
     pessimistic = weigh(circumstances, _with_missing(load, demand)) if demand.missing else None
     if learns:
-        rule = pay_off(settings, remembered.rule, weighing.here, costs, weighing.choice, elapsed_seconds=elapsed)
+        rule = pay_off(settings, remembered.rule, forecast, costs, weighing.choice, elapsed_seconds=elapsed)
         remembered = replace(remembered, rule=rule)
     return Look(circumstances=circumstances, weighing=weighing, remembered=remembered, pessimistic=pessimistic)
 
@@ -153,7 +153,7 @@ def _with_spell(
     None: this is no new sample.
     """
     c, rule = circumstances, remembered.rule
-    replicas, horizon_minutes = c.fluid.replicas, c.settings.horizon_minutes
+    replicas, horizon_minutes = c.fluid.replicas, c.terms.horizon_minutes
     if elapsed is not None and load.closed_weight > 0.5:
         spell = go_on(
             rule.spell,

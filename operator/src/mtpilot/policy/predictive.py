@@ -23,7 +23,7 @@ class PredictiveSettings:
 
     usual_stabilization_seconds: the policy.stabilization.down that the time constants are for; below it they shrink in proportion.
     demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never
-    scaled. margin: share by which a move must be cheaper. price_of_return: how much of it counts. price_within: in an open loop a
+    scaled; horizon_flips: so many flips at least, where other replicas serve on meanwhile. margin: share by which a move must be cheaper. price_of_return: how much of it counts. price_within: in an open loop a
     price is learned where a step is dearer by less than this share; None: wherever it is dearer. regret: share of what staying costs
     that the price of the better move shrinks by. hard_wait_share: a queue that takes this share of gateway.queueTimeout to clear makes
     a due move wait for nothing; None: it always waits. refine: correct the curves by what replicas produce. spells: learn for how long
@@ -38,6 +38,7 @@ class PredictiveSettings:
     loop_time_constant_seconds: float = 1170.0
     price_time_constant_seconds: float = 1970.0
     horizon_minutes: float = 60.0
+    horizon_flips: float = 15.0
     margin: float = 0.03
     price_of_return: float = 1.0
     price_within: float | None = 0.3
@@ -195,14 +196,15 @@ def priced(memory: Memory, forecast: Forecast) -> Memory:
 
 
 def pay_off(
-    settings: PredictiveSettings, memory: Memory, here: int, costs: dict[int, float], choice: Choice, *, elapsed_seconds: float | None
+    settings: PredictiveSettings, memory: Memory, forecast: Forecast, costs: dict[int, float], choice: Choice, *, elapsed_seconds: float | None
 ) -> Memory:
     """Let the price of a better move shrink by what staying has cost more since the sample before."""
+    here = forecast.batch
     gain = costs[here] - costs[choice.best]
     if choice.due or gain <= settings.margin * costs[here]:
         return memory
     minutes = min(elapsed_seconds or 0.0, LONGEST_LOOK_SECONDS) / 60.0
-    paid = settings.regret * gain * minutes / settings.horizon_minutes / abs(choice.best - here)
+    paid = settings.regret * gain * minutes / forecast.terms.horizon_minutes / abs(choice.best - here)
     if choice.best > here:
         return replace(memory, price_to_batch=max((memory.price_to_batch or 0.0) - paid, 0.0))
     return replace(memory, price_to_mtp=max((memory.price_to_mtp or 0.0) - paid, 0.0))

@@ -75,11 +75,17 @@ def candidates_of(spec: InferenceServiceSpec, replicas: int, here: int) -> tuple
 
 
 def terms_of(spec: InferenceServiceSpec, fleet: FleetState, settings: PredictiveSettings) -> Terms:
-    """Throughput counts what waits and what is lost double; Latency weighs what runs, which is the fluid model's matter."""
+    """Throughput counts what waits and what is lost double; Latency weighs what runs, which is the fluid model's matter.
+
+    A slow flip looks further ahead: what takes long to pay for is worth it where the load lasts. A lone replica does not, since nobody
+    serves meanwhile; its regret does that.
+    """
     weight = 2.0 if spec.workload.objective is Objective.THROUGHPUT else 1.0
+    flip_minutes = max(fleet.expected_flip_seconds, 1.0) / 60.0
+    slow = settings.horizon_flips * flip_minutes if fleet.mix.total > 1 else 0.0
     return Terms(
-        horizon_minutes=settings.horizon_minutes,
-        flip_minutes=max(fleet.expected_flip_seconds, 1.0) / 60.0,
+        horizon_minutes=max(settings.horizon_minutes, slow),
+        flip_minutes=flip_minutes,
         waiting=weight,
         lost=weight,
         lost_by_clients=settings.lost_by_clients,
