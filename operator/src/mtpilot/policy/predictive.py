@@ -196,7 +196,13 @@ def priced(memory: Memory, forecast: Forecast) -> Memory:
 
 
 def pay_off(
-    settings: PredictiveSettings, memory: Memory, forecast: Forecast, costs: dict[int, float], choice: Choice, *, elapsed_seconds: float | None
+    settings: PredictiveSettings,
+    memory: Memory,
+    forecast: Forecast,
+    costs: dict[int, float],
+    choice: Choice,
+    *,
+    elapsed_seconds: float | None,
 ) -> Memory:
     """Let the price of a better move shrink by what staying has cost more since the sample before."""
     here = forecast.batch
