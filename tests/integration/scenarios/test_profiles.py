@@ -22,7 +22,7 @@ from tests.integration.controller.conftest import Operator
 from tests.integration.controller.scene import HARDWARE, Manifest, Scene
 from tests.integration.scenarios.dashboard import chart_prometheus
 from tests.integration.scenarios.looks import pods, set_faults, simulated
-from tests.integration.scenarios.support import flips, gateway_urls, under_load, until_mix
+from tests.integration.scenarios.support import flips, gateway_urls, under_load
 from tests.integration.support import eventually
 
 Operators = Callable[..., AbstractAsyncContextManager[Operator]]

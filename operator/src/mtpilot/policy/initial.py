@@ -5,8 +5,8 @@ from statistics import fmean
 
 from mtpilot.api.inference_service import InferenceServiceSpec, Mode, PolicyMode
 from mtpilot.api.throughput_profile import Verdict
-from mtpilot.model.calibration import Calibration
 from mtpilot.curves.curve import CurvePair
+from mtpilot.model.calibration import Calibration
 from mtpilot.model.decision import Mix
 
 from .bounds import pinned_mix, with_batch
@@ -31,7 +31,7 @@ def _batch_is_quicker(calibration: Calibration) -> bool:
 
 
 def _latency_ratio(curves: CurvePair) -> float:
-    """mtp latency over batch latency, the geometric mean over LEVELS of demand up to the lower capacity (Little's law: of requests held)."""
+    """mtp latency over batch latency, as requests held, in the geometric mean over LEVELS of demand up to the lower capacity."""
     fleet = fluid_fleet(curves, 1)
     mtp, batch = fleet.of(1, 0), fleet.of(0, 1)
     most = min(mtp.capacity, batch.capacity)

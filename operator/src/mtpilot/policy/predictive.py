@@ -22,14 +22,15 @@ class PredictiveSettings:
     """Constants of the rule.
 
     usual_stabilization_seconds: the policy.stabilization.down that the time constants are for; below it they shrink in proportion.
-    demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never
-    scaled; horizon_flips: so many flips at least, where other replicas serve on meanwhile. margin: share by which a move must be cheaper. price_of_return: how much of it counts. price_within: in an open loop a
-    price is learned where a step is dearer by less than this share; None: wherever it is dearer. regret: share of what staying costs
-    that the price of the better move shrinks by. hard_wait_share: a queue that takes this share of gateway.queueTimeout to clear makes
-    a due move wait for nothing; None: it always waits. refine: correct the curves by what replicas produce. spells: learn for how long
-    a closed loop stays as it is; else it does for the whole horizon, its prices are learned with the others, and the loop's weight
-    counts as it is. lost_by_clients: work lost counts as the share of the clients. dearest_absence: what the absence
-    of a lone replica may cost at most that moves for its regret, in what an hour of staying costs.
+    demand_, in_system_, loop_, price_time_constant_seconds: of the smoothing of each. horizon_minutes: of the prediction, never scaled;
+    horizon_flips: so many flips at least, where other replicas serve on meanwhile. margin: share by which a move must be cheaper.
+    price_of_return: how much of it counts. price_within: in an open loop a price is learned where a step is dearer by less than this
+    share; None: wherever it is dearer. regret: share of what staying costs that the price of the better move shrinks by. hard_wait_share:
+    a queue that takes this share of gateway.queueTimeout to clear makes a due move wait for nothing; None: it always waits. refine:
+    correct the curves by what replicas produce. spells: learn for how long a closed loop stays as it is; else it does for the whole
+    horizon, its prices are learned with the others, and the loop's weight counts as it is. lost_by_clients: work lost counts as the share
+    of the clients. dearest_absence: what the absence of a lone replica may cost at most that moves for its regret, in what an hour of
+    staying costs.
     """
 
     usual_stabilization_seconds: float = 180.0
