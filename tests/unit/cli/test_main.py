@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,11 @@ def test_every_command_has_help(command: str) -> None:
     result = runner.invoke(app, [command, "--help"])
     assert result.exit_code == 0
     assert "Usage" in result.output
+
+
+def test_version_for_people_and_for_scripts() -> None:
+    plain, told = runner.invoke(app, ["version"]), runner.invoke(app, ["version", "--json"])
+    assert json.loads(told.output) == {"version": plain.output.strip()}
 
 
 def test_help_loads_no_client() -> None:

@@ -5,6 +5,9 @@ Each subcommand's libraries are imported when it runs: `mtpilot --help` must not
 Exit status: 0 done · 1 it failed, or `--check` found a difference · 2 wrong usage or an unreadable file · 3 no such object.
 """
 
+import json
+from typing import Annotated
+
 import typer
 
 from . import exits
@@ -44,11 +47,11 @@ app.add_typer(evidence)
 
 
 @app.command()
-def version() -> None:
+def version(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Print the version."""
     from mtpilot.telemetry.metrics import version as installed
 
-    typer.echo(installed())
+    typer.echo(json.dumps({"version": installed()}) if as_json else installed())
 
 
 def main() -> None:
