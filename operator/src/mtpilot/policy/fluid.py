@@ -133,8 +133,7 @@ class FluidFleet:
 
         absent: 1: one mtp replica is away, -1: one batch replica is away.
         """
-        key = (self.replicas - batch - (absent > 0), batch - (absent < 0))
-        return self._mixes.get(key) or self.of(*key)
+        return self.of(self.replicas - batch - (absent > 0), batch - (absent < 0))
 
     def of(self, mtp: int, batch: int) -> MixTable:
         found = self._mixes.get((mtp, batch))

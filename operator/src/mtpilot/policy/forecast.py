@@ -67,13 +67,12 @@ class _Way:
 class Forecast:
     """Costs for one load, from `batch` batch replicas on."""
 
-    __slots__ = ("_lost_rate", "_peak", "_wavering", "batch", "best_rate", "fleet", "load", "per_token", "terms")
+    __slots__ = ("_lost_rate", "_wavering", "batch", "best_rate", "fleet", "load", "per_token", "terms")
 
     def __init__(self, fleet: FluidFleet, batch: int, load: Load, terms: Terms) -> None:
         self.fleet, self.batch, self.load, self.terms = fleet, batch, load, terms
         self.per_token = 60.0 / load.output_tokens
         self._wavering = wavering(load.lately)
-        self._peak = self._wavering.top * load.demand  # tok/s
         self.best_rate = 0.0  # tok/s that the clients of a closed loop get from the best mix that is priced
         self._lost_rate = 0.0  # requests that a tok/s less than that stands for
 
@@ -167,14 +166,14 @@ class Forecast:
 
     def _pass(self, way: _Way, mix: MixTable, minutes: float) -> None:
         runs, waits, way.queued = mix.flow(self.load.demand, way.queued, minutes, self.per_token)
-        wavering = self.bursts(mix) if mix.rates[-1] < self._peak else 0.0
-        way.opened += runs + self.terms.waiting * (waits + wavering * minutes)
-        if self.load.closed_weight > 0:
-            way.closed += self._closed(way, mix, way.batch, minutes)
+        way.opened += runs + self.terms.waiting * (waits + self.bursts(mix) * minutes)
+        way.closed += self._closed(way, mix, way.batch, minutes)
         way.minutes += minutes
 
     def _closed(self, way: _Way, mix: MixTable, batch: int, minutes: float) -> float:
         """Request-minutes where clients wait: by what the mix does now, and beyond the spell by what it usually does."""
+        if self.load.closed_weight <= 0:
+            return 0.0
         ahead = self.terms.ahead
         if ahead is None:
             return minutes * self._closed_cost(mix)
@@ -198,7 +197,7 @@ class Forecast:
         if rest > TINY:
             runs, waits, queued = mix.flow(self.load.demand, queued, rest, self.per_token)
             opened += runs + self.terms.waiting * (waits + self.bursts(mix) * rest)
-            closed += self._closed(way, mix, target, rest) if self.load.closed_weight > 0 else 0.0
+            closed += self._closed(way, mix, target, rest)
         return self._mean(closed, opened + self.terms.waiting * self._clearing(mix, queued))
 
     def _clearing(self, mix: MixTable, queued: float) -> float:

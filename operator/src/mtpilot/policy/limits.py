@@ -44,10 +44,9 @@ def load_limits(c: Circumstances, present: Load) -> tuple[LoadLimit, ...]:
 
 def _steady(c: Circumstances, present: Load, value: float, closed: bool) -> Load:
     here = c.fluid.mix(c.here)
-    present = replace(present, lately=())
     if closed:
-        return replace(present, demand=here.rate(value), in_system=value, queued=max(0.0, value - here.slots))
-    return replace(present, demand=value, in_system=here.in_flight(value), queued=0.0)
+        return replace(present, demand=here.rate(value), in_system=value, queued=max(0.0, value - here.slots), lately=())
+    return replace(present, demand=value, in_system=here.in_flight(value), queued=0.0, lately=())
 
 
 def _nearest(

@@ -12,7 +12,7 @@ from functools import lru_cache
 MINUTES = 60
 LEAST_MINUTES = 15  # fewer do not tell how demand wavers
 MINUTE_SECONDS = 60.0
-GRID = 1.01  # capacities are rounded to a percent and interpolated between
+GRID = 1.01  # from one capacity of the table to the next; between them it is a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +35,11 @@ def note_demand(lately: Lately, demand: float, *, elapsed_seconds: float) -> Lat
     return Lately(minutes=(*lately.minutes[1 - MINUTES :], tokens / seconds))
 
 
-def waiting(minutes: Sequence[float], scale: float, capacity: float, requests_per_token: float) -> float:
-    """Request-minutes that wait while these minutes pass, each times `scale`, at `capacity` tok/s, the queue empty at first."""
+def waiting(minutes: Sequence[float], capacity: float) -> float:
+    """Tokens times minutes that wait while these minutes pass at `capacity`, in tokens a minute as they are, the queue empty at first."""
     queued = waited = 0.0
     for demand in minutes:
-        growth = (demand * scale - capacity) * requests_per_token
+        growth = demand - capacity
         after = queued + growth
         if after > 0.0:
             waited += (queued + after) / 2
@@ -51,10 +51,10 @@ def waiting(minutes: Sequence[float], scale: float, capacity: float, requests_pe
 
 
 class Wavering:
-    """What waits because demand wavers, for one hour's minutes, whatever the mean and the capacity.
+    """What waits because demand wavers as it did in these minutes, whatever its mean and the capacity.
 
-    Time passes as often as the demand, the capacity and the queue are scaled together, so one table by capacity over mean serves
-    every forecast. Its points are made when first asked for.
+    Where demand and capacity are scaled together the queue is scaled with them: so one table, by capacity over mean demand, serves
+    every forecast. Its points are made when first asked for. mean: tok/s of the minutes. top: the largest of them, over the mean.
     """
 
     __slots__ = ("_found", "_minutes", "mean", "top")
@@ -63,7 +63,7 @@ class Wavering:
         self.mean = sum(minutes) / len(minutes) if minutes else 0.0
         tells = len(minutes) >= LEAST_MINUTES and self.mean > 0
         self._minutes = tuple([demand / self.mean for demand in minutes]) if tells else ()
-        self.top = max(self._minutes, default=0.0)  # over the mean
+        self.top = max(self._minutes, default=0.0)
         self._found: dict[int, float] = {}
 
     def waits(self, demand: float, capacity: float, requests_per_token: float) -> float:
@@ -80,7 +80,7 @@ class Wavering:
         if found is None:
             capacity, minutes = GRID**index, len(self._minutes)
             steady = max(0.0, 1.0 - capacity) * minutes**2 / 2
-            found = self._found[index] = max(0.0, waiting(self._minutes, 1.0, capacity, 1.0) - steady) / minutes
+            found = self._found[index] = max(0.0, waiting(self._minutes, capacity) - steady) / minutes
         return found
 
 
